@@ -1,0 +1,49 @@
+"""Everything netdp refuses to do, and why.
+
+    NetdpError
+    ├── InvalidValue (also ValueError)     an argument is out of its domain: σ ≤ 0, NaN, rounds < 1, unknown party
+    ├── GraphError (also ValueError)       the graph does not allow it: disconnected, bipartite, empty
+    ├── FileFormatError (also ValueError)  a file cannot be read as what it should be; names file and line
+    ├── DataNotFound (also LookupError)    a named data set is not on this machine
+    ├── Unsupported                        no proved method covers this case: netdp refuses rather than guesses
+    └── MissingDependency (also ImportError)  an optional package is needed; names it
+
+Every message names the offending value and says what to do next.
+"""
+
+from __future__ import annotations
+
+
+class NetdpError(Exception):
+    """Base class of every error netdp raises on purpose."""
+
+
+class InvalidValue(NetdpError, ValueError):
+    """An argument is outside its domain."""
+
+
+class GraphError(NetdpError, ValueError):
+    """The graph does not allow what was asked."""
+
+
+class FileFormatError(NetdpError, ValueError):
+    """A file is not what it should be."""
+
+    def __init__(self, path: object, line: int | None, problem: str) -> None:
+        self.path, self.line, self.problem = str(path), line, problem
+        super().__init__(f"{path}:{line}: {problem}" if line is not None else f"{path}: {problem}")
+
+
+class DataNotFound(NetdpError, LookupError):
+    """A named data set is not on this machine."""
+
+
+class Unsupported(NetdpError):
+    """No proved method covers this case."""
+
+
+class MissingDependency(NetdpError, ImportError):
+    """An optional package is needed for this."""
+
+    def __init__(self, package: str, purpose: str, extra: str) -> None:
+        super().__init__(f"{purpose} needs {package}; install it with: pip install 'netdp[{extra}]'")
