@@ -1,1 +1,64 @@
-"""netdp."""
+"""netdp: private computation over a network without a trusted server.
+
+Parties that trust no server compute together by talking to their neighbours; netdp tells every party, before anything
+is sent and with a proof, what each other party can learn about it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+# Public names and the module each comes from; loaded on first use, so that `import netdp` is quick.
+_PUBLIC = {
+    "ExpectedError": "netdp.accounting",
+    "Gossip": "netdp.protocols",
+    "Graph": "netdp.graphs",
+    "Guarantee": "netdp.privacy",
+    "NetdpError": "netdp.errors",
+    "account": "netdp.accounting",
+    "expected_error": "netdp.accounting",
+    "local_dp": "netdp.accounting",
+    "pairwise": "netdp.accounting",
+    "trusted_curator": "netdp.accounting",
+}
+_ROOMS = ("errors", "graphs", "privacy", "protocols", "views", "accounting", "report")
+
+__all__ = [  # pinned by tests/test_public.py
+    "ExpectedError",
+    "Gossip",
+    "Graph",
+    "Guarantee",
+    "NetdpError",
+    "account",
+    "expected_error",
+    "graphs",
+    "local_dp",
+    "pairwise",
+    "trusted_curator",
+]
+
+if TYPE_CHECKING:
+    from netdp import graphs
+    from netdp.accounting import ExpectedError, account, expected_error, local_dp, pairwise, trusted_curator
+    from netdp.errors import NetdpError
+    from netdp.graphs import Graph
+    from netdp.privacy import Guarantee
+    from netdp.protocols import Gossip
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PUBLIC:
+        value = getattr(import_module(_PUBLIC[name]), name)
+    elif name in _ROOMS:
+        value = import_module(f"netdp.{name}")
+    else:
+        raise AttributeError(f"module 'netdp' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_ROOMS})

@@ -1,0 +1,7 @@
+"""From a protocol or a view to a guarantee: certified accountants here, the papers' formulas in `published`."""
+
+from .baselines import local_dp, trusted_curator
+from .front import METHODS, account, pairwise
+from .utility import ExpectedError, expected_error
+
+__all__ = ["METHODS", "ExpectedError", "account", "expected_error", "local_dp", "pairwise", "trusted_curator"]

@@ -1,0 +1,164 @@
+"""The front door: `account` for one set of observers, `pairwise` for every observer alone."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+
+import numpy as np
+import numpy.typing as npt
+
+from netdp.errors import InvalidValue, Unsupported
+from netdp.privacy import Adjacency, Claim, GaussianCurve, Guarantee, RenyiCurve
+from netdp.privacy.guarantee import weakest
+from netdp.protocols import Gossip
+from netdp.views import GossipView, observer_set
+
+from .gossip import factors
+from .krylov import Progress
+from .published import muffliato
+
+FloatArray = npt.NDArray[np.float64]
+
+METHODS = ("certified", "published")
+# A matrix of this many parties takes 3 GB.
+MAX_PAIRWISE = 20_000
+
+REFERENCES = (
+    "netdp, docs/guarantees.md: exact loss of linear-Gaussian views, refreshed and masked gossip.",
+    "J. Dong, A. Roth, W. Su. Gaussian Differential Privacy. JRSS B, 2022.",
+)
+
+
+def account(
+    protocol: Gossip,
+    observers: int | str | Iterable[int | str],
+    *,
+    method: str = "certified",
+    progress: Progress | None = None,
+) -> Guarantee:
+    """What `observers` (several = they collude) learn about every other party, before anything is sent.
+
+    `method="published"` computes the paper's formula instead, which is not a guarantee and says so.
+    `progress(done, total)` is told of every round.
+
+    >>> import netdp
+    >>> p = netdp.Gossip(netdp.graphs.hypercube(6), rounds=20, sigma=4.0, masks=100.0)
+    >>> loss = account(p, observers=[0])
+    >>> float(np.nanmax(loss.factor).round(4)), str(loss.claim.value)      # the curator's limit is 1/63 = 0.0159
+    (0.0183, 'exact')
+    """
+    _check_method(method)
+    members = observer_set(protocol.graph, observers)
+    if method == "published":
+        return _published(protocol, muffliato.theorem12(protocol, members), members)
+    result = factors(GossipView(protocol, members), progress)
+    return _certified(protocol, result.values, members, result.claim, result.slack, result.notes)
+
+
+def pairwise(
+    protocol: Gossip,
+    *,
+    method: str = "certified",
+    progress: Progress | None = None,
+    workers: int | None = None,
+) -> Guarantee:
+    """What every party v alone learns about every other party u: matrices [u, v], nan on the diagonal.
+
+    `progress(done, total)` is called now and then; `workers` threads are used (all cores by default).
+    """
+    _check_method(method)
+    n = protocol.graph.n
+    if n > MAX_PAIRWISE:
+        raise Unsupported(
+            f"all pairs of {n} parties are {n**2:.1e} numbers; pairwise is offered up to {MAX_PAIRWISE} parties, "
+            "use account(protocol, observers=[v]) for the observers of interest"
+        )
+    if method == "published":
+        return _published(protocol, muffliato.theorem1_pairwise(protocol), "each")
+    values = np.empty((n, n), order="F")
+    claims, slacks, notes = {Claim.EXACT}, [0.0], set[str]()
+    protocol.matrix, protocol.gamma  # noqa: B018  computed once, before the threads start
+    stop = threading.Event()
+
+    def one(v: int) -> None:
+        if stop.is_set():
+            return
+        result = factors(GossipView(protocol, (v,)))
+        values[:, v] = result.values
+        claims.add(result.claim)
+        slacks.append(result.slack)
+        notes.update(result.notes)
+
+    from threadpoolctl import threadpool_limits
+
+    # One thread of BLAS per observer: many small products gain more from running side by side.
+    with threadpool_limits(1), ThreadPoolExecutor(workers or os.cpu_count()) as pool:
+        try:
+            for done, job in enumerate(as_completed([pool.submit(one, v) for v in range(n)]), start=1):
+                job.result()
+                if progress is not None:
+                    progress(done, n)
+        except BaseException:
+            stop.set()
+            raise
+    return _certified(protocol, values, "each", weakest(*claims), max(slacks), tuple(sorted(notes)))
+
+
+def _certified(
+    protocol: Gossip,
+    factor: FloatArray,
+    observers: tuple[int, ...] | str,
+    claim: Claim,
+    slack: float,
+    notes: tuple[str, ...],
+) -> Guarantee:
+    return Guarantee(
+        curve=GaussianCurve(np.sqrt(factor) * protocol.local_mu),
+        targets=None,
+        observers=observers,
+        adjacency=Adjacency.REPLACE,
+        claim=claim,
+        assumptions=(*gossip_assumptions(protocol), *notes),
+        references=REFERENCES,
+        factor=factor,
+        slack=slack,
+    )
+
+
+def _published(protocol: Gossip, factor: FloatArray, observers: tuple[int, ...] | str) -> Guarantee:
+    return Guarantee(
+        curve=RenyiCurve.linear(factor * protocol.local_mu**2 / 2),
+        targets=None,
+        observers=observers,
+        adjacency=Adjacency.REPLACE,
+        claim=Claim.PUBLISHED,
+        assumptions=("the formula of the paper, as printed; it is not a bound",),
+        references=muffliato.REFERENCES,
+        errata=muffliato.ERRATA,
+        factor=factor,
+    )
+
+
+def gossip_assumptions(protocol: Gossip) -> tuple[str, ...]:
+    """What must hold for the certified number to hold."""
+    assumptions = [
+        f"two values of one party differ by at most {protocol.sensitivity:g} in L2 norm (clip before the noise is added)",
+        "all parties follow the protocol to its end; the observers pool their own data, noise and all they receive",
+        "graph, weights, rounds and noise levels are public; messages are readable by sender and receiver alone",
+        "values are fixed before the first send and do not react to messages",
+        "every party keeps its final estimate; if party p publishes it, count p among the observers",
+        "noise is real-valued Gaussian; a deployment on a grid adds its distance to δ",
+    ]
+    if protocol.masks > 0:
+        assumptions.append(
+            "the mask of an edge is known to its two ends only; drawn from a shared seed, it is as good as its generator"
+        )
+    return tuple(assumptions)
+
+
+def _check_method(method: str) -> None:
+    if method not in METHODS:
+        raise InvalidValue(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")

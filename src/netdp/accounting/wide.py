@@ -1,0 +1,106 @@
+"""The seen space in 768-bit fixed-point integers: decides what floating point cannot.
+
+When a Lanczos coefficient falls between rounding and clear (see `krylov`), whether the observers see one more direction
+is a question about exact arithmetic. The weights are unit fractions, so W is known to 768 bits; here the recurrence runs
+on long integers scaled by 2⁷⁶⁸. A coefficient that is zero in exact arithmetic comes out below 2⁻³⁰⁰, one that is not
+above 2⁻¹⁰⁰, or the question is left open (`doubtful`). With that many bits the three-term recurrence needs no
+re-orthogonalisation: rounding errors of 2⁻⁷⁶⁸ may grow by a factor 2⁴⁰⁰ before they matter, and the orthonormality of
+the result is checked at the end.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from netdp.graphs.mixing import edge_denominators
+from netdp.views import GossipView
+
+from .krylov import SeenSpace
+
+BITS = 768
+_ZERO = 1 << (BITS - 300)
+_CLEAR = 1 << (BITS - 100)
+# Multiplications of long integers, some 10⁷ a second.
+MAX_MULTIPLICATIONS = 3e8
+
+Wide = npt.NDArray[Any]  # object arrays of Python integers, scaled by 2^BITS
+
+
+def affordable(view: GossipView) -> bool:
+    """Whether the wide recurrence takes at most half a minute or so."""
+    graph, b = view.protocol.graph, len(view.boundary)
+    rank = min(graph.n, b * view.protocol.rounds)
+    return rank * (2.0 * graph.m + graph.n * (1 + 4.0 * b)) <= MAX_MULTIPLICATIONS
+
+
+def seen_space(view: GossipView) -> SeenSpace:
+    """The seen space of a view, decided in long integers; the basis is returned in floating point."""
+    multiply = _step(view)
+    n, honest, boundary = len(view.hidden), int(view.hidden.sum()), view.boundary
+    newest: Wide = np.zeros((len(boundary), n), dtype=object)  # rows are directions
+    newest[np.arange(len(boundary)), boundary] = 1 << BITS
+    blocks, ranks, doubtful = [newest], [len(boundary)], False
+    while len(ranks) < view.protocol.rounds and ranks[-1] > 0 and sum(ranks) < honest:
+        rest = multiply(newest)
+        for _ in range(2):
+            for earlier in blocks[-2:]:
+                rest = rest - _project(rest, earlier)
+        newest, unclear = _orthonormal(rest)
+        doubtful |= unclear
+        ranks.append(len(newest))
+        if len(newest):
+            blocks.append(newest)
+    if ranks[-1] == 0:
+        ranks.pop()
+    basis = np.asfortranarray((np.vstack(blocks) / (1 << BITS)).astype(np.float64).T)
+    if np.abs(basis.T @ basis - np.eye(basis.shape[1])).max() > 1e-13 * max(n, 100):
+        doubtful = True
+    return SeenSpace(basis, tuple(ranks), doubtful, "768-bit")
+
+
+def _step(view: GossipView) -> Any:
+    """Multiplication of row vectors by W_HH in wide arithmetic."""
+    graph = view.protocol.graph
+    denominators = edge_denominators(graph, view.protocol.mixing).tolist()
+    weights: Wide = np.array([(1 << BITS) // d for d in denominators], dtype=object)
+    diagonal: Wide = np.full(graph.n, 1 << BITS, dtype=object)
+    starts = graph.indptr[:-1]
+    has_neighbours = np.diff(graph.indptr) > 0
+    diagonal[has_neighbours] -= np.add.reduceat(weights, starts[has_neighbours])
+    observers = list(view.observers)
+
+    def multiply(rows: Wide) -> Wide:
+        product = rows * diagonal
+        product[:, has_neighbours] += np.add.reduceat(rows[:, graph.indices] * weights, starts[has_neighbours], axis=1)
+        product[:, observers] = 0
+        return product >> BITS
+
+    return multiply
+
+
+def _project(rows: Wide, basis: Wide) -> Wide:
+    return np.asarray(((rows @ basis.T >> BITS) @ basis) >> BITS)
+
+
+def _orthonormal(rows: Wide) -> tuple[Wide, bool]:
+    """Gram–Schmidt with pivoting; the second value says whether some size was neither zero nor clear."""
+    kept: list[Wide] = []
+    left = list(rows)
+    while left:
+        squares = [int(row @ row) for row in left]
+        largest = max(range(len(left)), key=squares.__getitem__)
+        size = math.isqrt(squares[largest])
+        if size < _CLEAR:
+            return _stack(kept, rows), size > _ZERO
+        direction = (left.pop(largest) << BITS) // size
+        kept.append(direction)
+        left = [row - ((int(row @ direction) >> BITS) * direction >> BITS) for row in left]
+    return _stack(kept, rows), False
+
+
+def _stack(kept: list[Wide], rows: Wide) -> Wide:
+    return np.array(kept, dtype=object).reshape(len(kept), rows.shape[1])

@@ -1,0 +1,57 @@
+"""Compiled kernels on CSR matrices: compiled on first use, cached on disk, free of the interpreter lock."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+FloatArray = npt.NDArray[np.float64]
+
+# Below this many multiplications threads cost more than they bring.
+_THREADS_FROM = 4_000_000
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def _multiply_rows(indptr: Any, indices: Any, data: Any, block: Any, out: Any, first: int, last: int) -> None:
+    for row in range(first, last):
+        for column in range(block.shape[1]):
+            out[row, column] = 0.0
+        for entry in range(indptr[row], indptr[row + 1]):
+            weight, source = data[entry], indices[entry]
+            for column in range(block.shape[1]):
+                out[row, column] += weight * block[source, column]
+
+
+def csr_times_block(indptr: Any, indices: Any, data: Any, block: FloatArray) -> FloatArray:
+    """A CSR matrix times a dense block of columns (n × b).
+
+    Faster than SciPy's product for narrow blocks, and on all cores where the block is large.
+
+    >>> from netdp import graphs
+    >>> A = graphs.ring(4).adjacency()
+    >>> csr_times_block(A.indptr, A.indices, A.data, np.arange(4.0)[:, None]).ravel().tolist()
+    [4.0, 2.0, 4.0, 2.0]
+    """
+    rows = np.ascontiguousarray(block)
+    n = len(indptr) - 1
+    out = np.empty((n, rows.shape[1]))
+    cores = os.cpu_count() or 1
+    if cores == 1 or len(indices) * rows.shape[1] < _THREADS_FROM:
+        _multiply_rows(indptr, indices, data, rows, out, 0, n)
+        return out
+    # Plain threads over row ranges: numba's own pool must not be entered from two Python threads at once.
+    cuts = np.searchsorted(indptr, np.linspace(0, len(indices), 4 * cores + 1)).clip(0, n)
+    cuts[0], cuts[-1] = 0, n
+    with ThreadPoolExecutor(cores) as pool:
+        list(
+            pool.map(
+                lambda i: _multiply_rows(indptr, indices, data, rows, out, int(cuts[i]), int(cuts[i + 1])),
+                range(len(cuts) - 1),
+            )
+        )
+    return out

@@ -1,0 +1,104 @@
+"""Graphs as typed on a command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from netdp.errors import InvalidValue
+from netdp.graphs import families
+from netdp.graphs.files import read
+from netdp.graphs.graph import Graph
+from netdp.graphs.named import dataset, datasets
+
+#: family: (constructor, parameters in order with their types, an example)
+_FAMILIES: dict[str, tuple[Callable[..., Graph], dict[str, type], str]] = {
+    "ring": (families.ring, {"n": int}, "ring:64"),
+    "path": (families.path, {"n": int}, "path:5"),
+    "complete": (families.complete, {"n": int}, "complete:10"),
+    "star": (families.star, {"n": int}, "star:5"),
+    "grid": (families.grid, {"rows": int, "cols": int}, "grid:16x16"),
+    "torus": (families.torus, {"rows": int, "cols": int}, "torus:8x8"),
+    "hypercube": (families.hypercube, {"dimension": int}, "hypercube:8"),
+    "erdos_renyi": (
+        families.erdos_renyi,
+        {"n": int, "p": float, "seed": int},
+        "erdos_renyi:200,0.05,seed=1",
+    ),
+    "geometric": (
+        families.geometric,
+        {"n": int, "radius": float, "seed": int},
+        "geometric:200,0.12,seed=1",
+    ),
+    "regular": (families.regular, {"n": int, "degree": int, "seed": int}, "regular:1024,6,seed=0"),
+}
+
+
+def examples() -> dict[str, str]:
+    """One example per family, as `parse` reads it.
+
+    >>> examples()["grid"]
+    'grid:16x16'
+    """
+    return {family: example for family, (_, _, example) in _FAMILIES.items()}
+
+
+def parse(spec: str) -> Graph:
+    """The graph that a short text stands for.
+
+    A family with its parameters (`hypercube:8`, `grid:16x16`, `regular:1024,6,seed=0`; the seed is 0 unless
+    given), the name of a data set (`twitch`, `karate`), or the path of an edge-list file. A file that is
+    called like a data set is reached as `./karate`.
+
+    >>> parse("grid:3x4")
+    Graph('grid(3, 4)', n=12, m=17)
+    >>> parse("ringg:5")
+    Traceback (most recent call last):
+    netdp.errors.InvalidValue: 'ringg:5' is no graph; did you mean 'ring:64'? ...
+    """
+    text = str(spec).strip()
+    family, colon, rest = text.partition(":")
+    key = family.strip().lower().replace("-", "_")
+    if key in _FAMILIES and (colon or not Path(text).is_file()):
+        return _family(text, key, rest)
+    names = [entry.name for entry in datasets()]
+    if text in names:
+        return dataset(text)
+    if text and Path(text).is_file():
+        return read(text)
+    close = get_close_matches(key if colon else text, [*_FAMILIES, *names], n=1)
+    meant = _FAMILIES[close[0]][2] if close and close[0] in _FAMILIES else close[0] if close else ""
+    hint = f"did you mean {meant!r}? " if meant else ""
+    raise InvalidValue(
+        f"{text!r} is no graph; {hint}Give a family ({', '.join(examples().values())}), "
+        f"a data set ({', '.join(names)}), or the path of an existing edge-list file"
+    )
+
+
+def _family(text: str, key: str, rest: str) -> Graph:
+    build, parameters, example = _FAMILIES[key]
+    usage = f"write it like {example} ({key}:{','.join(parameters)})"
+    if "rows" in parameters:
+        rest = rest.lower().replace("x", ",").replace("×", ",")
+    given: dict[str, Any] = {"seed": 0} if "seed" in parameters else {}
+    places = list(parameters)
+    named: set[str] = set()
+    for part in rest.split(",") if rest.strip() else []:
+        left, equals, right = (piece.strip() for piece in part.partition("="))
+        free = [name for name in places if name not in named]
+        name, value = (left, right) if equals else (free[0] if free else "", left)
+        if name not in parameters or name in named:
+            what = f"a second {name}" if name in named else f"the parameter {left!r}"
+            raise InvalidValue(f"{text!r}: {key} does not take {what}; {usage}")
+        try:
+            given[name] = parameters[name](value)
+        except ValueError:
+            kind = "a whole number" if parameters[name] is int else "a number"
+            raise InvalidValue(f"{text!r}: {name} must be {kind}, not {value!r}; {usage}") from None
+        named.add(name)
+    missing = [name for name in parameters if name not in given]
+    if missing:
+        raise InvalidValue(f"{text!r}: {key} needs {', '.join(missing)}; {usage}")
+    return build(**given)

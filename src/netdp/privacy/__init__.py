@@ -1,0 +1,32 @@
+"""Privacy as mathematics: neighbouring inputs, curves, conversions, and the guarantee that states them.
+
+Nothing here knows about graphs or protocols. Numbers err on the safe side: ε and δ are rounded up.
+
+>>> from netdp.privacy import Claim, GaussianCurve, Guarantee
+>>> loss = Guarantee(GaussianCurve([0.5, 1.0]), observers=[2], claim=Claim.EXACT)
+>>> print(f"{loss.worst_epsilon(delta=1e-6):.4f}")
+4.8866
+"""
+
+from netdp.privacy.adjacency import Adjacency
+from netdp.privacy.curve import Curve
+from netdp.privacy.curves import DEFAULT_ORDERS, GaussianCurve, ProfileCurve, RenyiCurve, compose
+from netdp.privacy.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu, gaussian_tradeoff
+from netdp.privacy.guarantee import Claim, Guarantee, weakest
+
+__all__ = [
+    "DEFAULT_ORDERS",
+    "Adjacency",
+    "Claim",
+    "Curve",
+    "GaussianCurve",
+    "Guarantee",
+    "ProfileCurve",
+    "RenyiCurve",
+    "compose",
+    "gaussian_delta",
+    "gaussian_epsilon",
+    "gaussian_mu",
+    "gaussian_tradeoff",
+    "weakest",
+]

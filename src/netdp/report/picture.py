@@ -1,0 +1,211 @@
+"""The picture: the network coloured by what the observers learn, and the pairwise heat map; as PNG or one HTML file."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from netdp.accounting import account, pairwise
+from netdp.errors import InvalidValue, MissingDependency, NetdpError
+
+from .layout import positions
+from .numbers import readable
+from .summary import Summary
+
+FloatArray = npt.NDArray[np.float64]
+Progress = Callable[[int, int], None]
+
+# All pairs are computed up to here; above, the heat map shows evenly spaced observers and parties.
+MAX_FULL = 512
+SAMPLE = 96
+# More edges than this only blacken the picture.
+MAX_EDGES = 12_000
+# From "hardly anything" to "as much as local DP".
+COLOURS = ("#1d4e89", "#5fa8d3", "#f4ead5", "#ee9b6b", "#b3242a")
+
+
+@dataclass(frozen=True, eq=False)
+class Heat:
+    """ε [u, v] for the parties and observers shown."""
+
+    parties: npt.NDArray[np.int64]
+    epsilon: FloatArray
+    complete: bool
+
+
+def save_picture(summary: Summary, path: str | os.PathLike[str], progress: Progress | None = None) -> Path:
+    """Write the picture to a .png or .html file; the file appears whole or not at all."""
+    target = Path(path)
+    kind = target.suffix.lower()
+    if kind not in (".png", ".html"):
+        raise InvalidValue(f"cannot draw {str(path)!r}: the name must end in .png or .html")
+    if not target.parent.is_dir():
+        raise InvalidValue(f"cannot write {str(path)!r}: the folder {str(target.parent)!r} does not exist")
+    if kind == ".png":
+        _matplotlib()  # say so before the long work
+    heat = heat_map(summary, progress)
+    content = _png(summary, heat) if kind == ".png" else _html(summary, heat).encode()
+    _write_whole(target, content)
+    return target
+
+
+def heat_map(summary: Summary, progress: Progress | None = None) -> Heat:
+    """What each party alone learns about each other, in full up to `MAX_FULL` parties, sampled above."""
+    protocol = summary.protocol
+    n = protocol.graph.n
+    if n <= MAX_FULL:
+        return Heat(np.arange(n), np.asarray(pairwise(protocol, progress=progress).epsilon(summary.delta)), True)
+    shown = np.unique(np.linspace(0, n - 1, SAMPLE).astype(np.int64))
+    columns = []
+    for done, v in enumerate(shown.tolist(), start=1):
+        columns.append(np.asarray(account(protocol, [v]).epsilon(summary.delta))[shown])
+        if progress is not None:
+            progress(done, len(shown))
+    return Heat(shown, np.column_stack(columns), False)
+
+
+def scale(summary: Summary) -> tuple[float, float]:
+    """The ends of the logarithmic colour scale: below the trusted curator's ε, and local DP's."""
+    high = summary.local_epsilon if math.isfinite(summary.local_epsilon) and summary.local_epsilon > 0 else 1.0
+    low = summary.curator_epsilon if summary.curator_epsilon > 0 else high / 100
+    return min(low, high / 3), high
+
+
+def _png(summary: Summary, heat: Heat) -> bytes:
+    import io
+
+    plt = _matplotlib()
+    from matplotlib.collections import LineCollection
+    from matplotlib.colors import LinearSegmentedColormap, LogNorm
+
+    graph = summary.protocol.graph
+    points = positions(graph, summary.observers)
+    low, high = scale(summary)
+    colours = LinearSegmentedColormap.from_list("netdp", COLOURS)
+    colours.set_bad("#9a9a9a")
+    norm = LogNorm(low, high, clip=True)
+    figure, (left, right) = plt.subplots(1, 2, figsize=(13.5, 6.2), width_ratios=(1, 1.08), layout="constrained")
+    figure.suptitle(_headline(summary), fontsize=12)
+    edges = graph.edges()
+    if len(edges) <= MAX_EDGES:
+        left.add_collection(LineCollection(list(points[edges]), colors="#00000022", linewidths=0.6, zorder=1))
+    epsilon = np.asarray(summary.chosen.epsilon(summary.delta))
+    hidden = ~np.isnan(epsilon)
+    size = float(np.clip(9000 / graph.n, 3, 160))
+    left.scatter(
+        *points[hidden].T, c=np.maximum(epsilon[hidden], low), cmap=colours, norm=norm, s=size, zorder=2,
+        edgecolors="#00000055", linewidths=0.3 if graph.n < 2000 else 0,
+    )  # fmt: skip
+    left.scatter(*points[~hidden].T, marker="*", c="black", s=max(size * 2.2, 90), zorder=3, label="observer")
+    left.set_title("What the observer (★) learns about each party" if len(summary.observers) == 1 else
+                   f"What {len(summary.observers)} colluding observers (★) learn about each party", fontsize=10)  # fmt: skip
+    left.set_aspect("equal")
+    left.axis("off")
+    image = right.imshow(np.maximum(heat.epsilon, low), cmap=colours, norm=norm, interpolation="nearest")
+    right.set_xlabel("observer v" if heat.complete else "observer v (a sample)")
+    right.set_ylabel("party u")
+    right.set_title(
+        "What v alone learns about u, all pairs" if heat.complete else "What v alone learns about u",
+        fontsize=10,
+    )
+    bar = figure.colorbar(image, ax=right)
+    bar.ax.set_title(f"ε at δ = {summary.delta:g}", fontsize=9, loc="left")
+    end = "≤ {} trusted curator" if low == summary.curator_epsilon else "≤ {}"
+    bar.ax.set_yticks([low, high], labels=[end.format(readable(low)), f"{readable(high)} local DP"])
+    bar.ax.minorticks_off()
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=130)
+    plt.close(figure)
+    return buffer.getvalue()
+
+
+def _html(summary: Summary, heat: Heat) -> str:
+    graph = summary.protocol.graph
+    low, high = scale(summary)
+    edges = graph.edges()
+    data = {
+        "title": _headline(summary),
+        "n": graph.n,
+        "points": positions(graph, summary.observers).round(4).tolist(),
+        "labels": list(graph.labels) if graph.labels else None,
+        "edges": edges.tolist() if len(edges) <= MAX_EDGES else [],
+        "observers": list(summary.observers),
+        "distances": summary.distances.tolist(),
+        "epsilon": _short(np.asarray(summary.chosen.epsilon(summary.delta))),
+        "heat": {
+            "parties": heat.parties.tolist(),
+            "complete": heat.complete,
+            "epsilon": [_short(row) for row in heat.epsilon],
+        },
+        "delta": summary.delta,
+        "low": low,
+        "high": high,
+        "local": summary.local_epsilon,
+        "curator": summary.curator_epsilon,
+        "colours": COLOURS,
+        "table": summary.table(),
+        "assumptions": list(summary.chosen.assumptions),
+    }
+    # "</" inside a script would end it: labels come from files.
+    text = json.dumps(data, allow_nan=False, separators=(",", ":")).replace("</", "<\\/")
+    template = resources.files("netdp.report").joinpath("page.html").read_text("utf-8")
+    return template.replace("/*DATA*/null", text)
+
+
+def _headline(summary: Summary) -> str:
+    protocol, graph = summary.protocol, summary.protocol.graph
+    kind = [
+        name
+        for name, on in (
+            ("masked", protocol.masks),
+            ("refreshed", protocol.refresh),
+            ("accelerated", protocol.accelerated),
+        )
+        if on
+    ]
+    how = f"{', '.join(kind) or 'plain'} gossip, {protocol.rounds} rounds"
+    return (
+        f"{graph.name}, {graph.n:,} parties: {how}; local DP ε = {readable(summary.local_epsilon)}, "
+        f"trusted curator ε = {readable(summary.curator_epsilon)}"
+    )
+
+
+def _short(row: FloatArray) -> list[float | None]:
+    """Five digits are enough for a page, which rounds up to three; JSON has neither nan nor inf."""
+    return [None if math.isnan(x) else float(f"{min(x, 1e300):.5g}") for x in row.tolist()]
+
+
+def _matplotlib() -> Any:
+    try:
+        import matplotlib
+    except ImportError:
+        raise MissingDependency("matplotlib", "drawing a .png", "plot") from None
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    return plt
+
+
+def _write_whole(target: Path, content: bytes) -> None:
+    try:
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, target)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+    except OSError as error:
+        raise NetdpError(f"cannot write {str(target)!r}: {error.strerror}") from error

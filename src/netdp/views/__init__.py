@@ -1,0 +1,16 @@
+"""What a set of observers sees: the transcript, and the views that accountants work on."""
+
+from .gossip import GossipView
+from .linear import LinearGaussianView, Noise, explicit_view
+from .observers import observer_set
+from .transcript import Transcript, transcribe
+
+__all__ = [
+    "GossipView",
+    "LinearGaussianView",
+    "Noise",
+    "Transcript",
+    "explicit_view",
+    "observer_set",
+    "transcribe",
+]

@@ -1,0 +1,36 @@
+"""Who looks: a set of parties that pool what they see (one observer is a set of one)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from netdp.errors import InvalidValue
+from netdp.graphs import Graph
+
+
+def observer_set(graph: Graph, observers: int | str | Iterable[int | str]) -> tuple[int, ...]:
+    """The observers as sorted party numbers; refuses unknown, repeated, no or too many parties.
+
+    >>> from netdp import graphs
+    >>> observer_set(graphs.ring(5), [3, 1])
+    (1, 3)
+    >>> observer_set(graphs.ring(5), 7)
+    Traceback (most recent call last):
+      ...
+    netdp.errors.InvalidValue: unknown party 7: ...
+    """
+    single = isinstance(observers, int | str | np.integer)
+    given: list[int | str] = [observers] if single else list(observers)  # type: ignore[list-item, arg-type]
+    members = [graph.index(party) for party in given]
+    if not members:
+        raise InvalidValue("observers is empty; name at least one party, for example observers=[0]")
+    if len(set(members)) < len(members):
+        twice = next(party for party in members if members.count(party) > 1)
+        raise InvalidValue(f"observer {twice} is named twice; name each colluding party once")
+    if len(members) == graph.n:
+        raise InvalidValue(
+            f"all {graph.n} parties observe, so nobody is left whose privacy could be at stake; name fewer"
+        )
+    return tuple(sorted(members))
