@@ -27,9 +27,9 @@ def main() -> None:
     values = rng.beta(2, 3, graph.n)  # each party's private number, between 0 and 1
 
     console.print(
-        f"[bold]{graph.n} parties each hold a private number between 0 and 1 and want the mean. No server is trusted.[/bold]\n"
-        f"They sit on a network, {graph.name}, and talk only to their {graph.degrees[0]} neighbours. Each adds noise of size\n"
-        f"σ = {masked.sigma:g} to its number; then all average with their neighbours, {masked.rounds} times over.\n"
+        f"[bold]{graph.n} parties each hold a private number from 0 to 1 and want the mean. No server is trusted.[/bold]\n"
+        f"They sit on a network, {graph.name}, and talk only to their {graph.degrees[0]} neighbours. Each adds noise of\n"
+        f"size σ = {masked.sigma:g} to its number; then all average with their neighbours, {masked.rounds} times over.\n"
         f"What can a party learn about another one? ε at δ = {DELTA:g}: the smaller, the more private.\n"
     )
 
@@ -70,9 +70,9 @@ def main() -> None:
     together = netdp.account(masked, colluders)
     surrounding = netdp.account(masked, graph.neighbors(OBSERVER).tolist())
     console.print(
-        f"\nMasked gossip: every edge shares a secret number; one end adds it, the other subtracts it, the mean keeps.\n"
+        "\nMasked gossip: every edge shares a secret number; one end adds it, the other subtracts it: they cancel.\n"
         f"The worst-placed party learns ε = {readable(worst)}: nearly as little as if a curator that everybody trusts\n"
-        f"had computed the mean ({readable(float(curator.epsilon(DELTA)))}), with the same error, and there is no curator.\n\n"
+        f"had computed the mean ({readable(float(curator.epsilon(DELTA)))}), with the same error. There is no curator.\n\n"
         f"claim: {together.claim.value}, for every single observer; computed before anything is sent.\n"
         f"Six parties drawn at random collude: ε = {readable(together.worst_epsilon(DELTA))}. "
         f"All six neighbours of one party collude: "

@@ -121,9 +121,7 @@ def test_digest_and_equality_see_structure_only() -> None:
     assert a != "a"
     assert len({a.digest, Graph.from_edges(4, [(0, 1)]).digest, Graph.from_edges(3, [(0, 2)]).digest}) == 3
     # pinned: the digest names a graph across machines and versions
-    assert Graph.from_edges(2, [(0, 1)]).digest == (
-        "46e0cfb96635ae27415fa638a71ee8f0e368a5d8c1924196564243be7bbf4aa3"
-    )
+    assert Graph.from_edges(2, [(0, 1)]).digest == ("46e0cfb96635ae27415fa638a71ee8f0e368a5d8c1924196564243be7bbf4aa3")
 
 
 def test_pickled_families_keep_their_spectrum() -> None:
@@ -236,9 +234,7 @@ def test_components_and_the_largest() -> None:
     g = Graph.from_edges(6, [(0, 5), (1, 2), (2, 3)], name="parts")
     assert g.components().tolist() == [0, 1, 1, 1, 2, 0]
     assert not g.is_connected
-    with pytest.raises(
-        GraphError, match=r"gossip needs.*3 components, the largest of 3 .*largest_component\(\)"
-    ):
+    with pytest.raises(GraphError, match=r"gossip needs.*3 components, the largest of 3 .*largest_component\(\)"):
         g.require_connected("gossip")
     big = g.largest_component()
     assert repr(big) == "Graph('parts, largest component', n=3, m=2)"
@@ -308,9 +304,7 @@ def test_networkx_positions_and_name() -> None:
 def test_networkx_refusals() -> None:
     with pytest.raises(GraphError, match="no node"):
         graphs.from_networkx(nx.Graph())
-    with pytest.raises(
-        GraphError, match=r"1 self-loop.*at 'b'.*G.remove_edges_from\(nx.selfloop_edges\(G\)\)"
-    ):
+    with pytest.raises(GraphError, match=r"1 self-loop.*at 'b'.*G.remove_edges_from\(nx.selfloop_edges\(G\)\)"):
         graphs.from_networkx(nx.Graph([("a", "b"), ("b", "b")]))
     with pytest.raises(GraphError, match="1 and '1'"):
         graphs.from_networkx(nx.Graph([(1, "1")]))

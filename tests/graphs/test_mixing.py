@@ -43,9 +43,7 @@ def test_entries(n: int, p: float, seed: int) -> None:
 
 def test_regular_graphs_have_one_mixing() -> None:
     g = graphs.torus(4, 5)
-    np.testing.assert_allclose(
-        mixing.metropolis(g).toarray(), mixing.maximum_degree(g).toarray(), rtol=0, atol=1e-15
-    )
+    np.testing.assert_allclose(mixing.metropolis(g).toarray(), mixing.maximum_degree(g).toarray(), rtol=0, atol=1e-15)
 
 
 def test_unknown_kind() -> None:

@@ -87,9 +87,7 @@ def test_classics_keep_their_names() -> None:
 def test_listing() -> None:
     names = [d.name for d in graphs.datasets()]
     assert len(set(names)) == len(names)
-    assert {"twitch", "facebook-pages", "deezer", "enron", "karate", "florentine", "les-miserables"} <= set(
-        names
-    )
+    assert {"twitch", "facebook-pages", "deezer", "enron", "karate", "florentine", "les-miserables"} <= set(names)
     assert {f"facebook-ego-{i}" for i in (0, 107, 348, 414, 1684, 1912)} <= set(names)
 
 
@@ -102,9 +100,7 @@ def test_lookup_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data, cache = tmp_path / "data", tmp_path / "cache"
     monkeypatch.setenv("NETDP_DATA", str(data))
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
-    with pytest.raises(
-        DataNotFound, match=r"'twitch'.*twitch/edges.csv.*data or .*netdp; put the file there"
-    ):
+    with pytest.raises(DataNotFound, match=r"'twitch'.*twitch/edges.csv.*data or .*netdp; put the file there"):
         graphs.dataset("twitch")
     _put(cache / "netdp", "0,1\n")
     assert graphs.dataset("twitch").m == 1

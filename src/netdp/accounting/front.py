@@ -48,7 +48,7 @@ def account(
     >>> p = netdp.Gossip(netdp.graphs.hypercube(6), rounds=20, sigma=4.0, masks=100.0)
     >>> loss = account(p, observers=[0])
     >>> float(np.nanmax(loss.factor).round(4)), str(loss.claim.value)      # the curator's limit is 1/63 = 0.0159
-    (0.0183, 'exact')
+    (0.0182, 'exact')
     """
     _check_method(method)
     members = observer_set(protocol.graph, observers)

@@ -32,7 +32,7 @@ def shift_energy(view: LinearGaussianView) -> FloatArray:
     >>> own = tuple(Noise("own", (u,)) for u in (1, 2))
     >>> messages = np.array([[0, 1, 0], [1, 2, 0]])
     >>> A, B = np.array([[0.0, 1, 0], [0, 1, 1]]), np.array([[2.0, 0], [2, 0]])   # party 2 adds no noise of its own
-    >>> shift_energy(LinearGaussianView((0,), A, B, own, messages)).tolist()
+    >>> shift_energy(LinearGaussianView((0,), A, B, own, messages)).round(9).tolist()
     [nan, 0.25, inf]
     """
     left, sizes, _ = np.linalg.svd(view.noise, full_matrices=True)

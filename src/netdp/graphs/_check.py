@@ -96,8 +96,7 @@ def checked_edges(n: int, edges: Any) -> Int:
     if outside.any():
         row = int(np.flatnonzero(outside.any(axis=1))[0])
         raise GraphError(
-            f"edge {row} names the node {given[outside][0]}, outside 0 to {n - 1}; "
-            "number nodes from 0 or raise n"
+            f"edge {row} names the node {given[outside][0]}, outside 0 to {n - 1}; number nodes from 0 or raise n"
         )
     pairs = given.astype(np.int64)
     keys = np.minimum(pairs[:, 0], pairs[:, 1]) * n + np.maximum(pairs[:, 0], pairs[:, 1])
@@ -110,7 +109,6 @@ def checked_edges(n: int, edges: Any) -> Int:
     if again.any():
         first = int(np.flatnonzero(again)[0])
         raise GraphError(
-            f"the edge ({u[first]}, {v[first]}) is listed more than once; "
-            "list each edge once, in one direction"
+            f"the edge ({u[first]}, {v[first]}) is listed more than once; list each edge once, in one direction"
         )
     return np.column_stack((u, v))

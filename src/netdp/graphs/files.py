@@ -271,9 +271,7 @@ class _Scan:
                         f"{_shown(identifier)} is not an integer, as the other identifiers are",
                     ) from None
                 if not -(2**63) <= int(identifier) < 2**63:
-                    raise self.fail(
-                        numbers[i // 2], f"{_shown(identifier)} does not fit in 64 bits"
-                    ) from None
+                    raise self.fail(numbers[i // 2], f"{_shown(identifier)} does not fit in 64 bits") from None
             values = np.array([int(identifier) for identifier in flat], dtype=np.int64)  # they were quoted
         self.integers.append(values.reshape(-1, 2))
 

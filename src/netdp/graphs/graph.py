@@ -71,9 +71,7 @@ class Graph:
         """From compressed sparse rows, checked; `from_edges` is the usual way in."""
         pointers, columns = np.asarray(indptr), np.asarray(indices)
         if pointers.ndim != 1 or pointers.size < 2 or pointers.dtype.kind not in "iu":
-            raise GraphError(
-                "indptr must be a vector of n + 1 ≥ 2 integers; Graph.from_edges builds it for you"
-            )
+            raise GraphError("indptr must be a vector of n + 1 ≥ 2 integers; Graph.from_edges builds it for you")
         start, stop = int(pointers[0]), int(pointers[-1])
         if columns.ndim != 1 or (columns.size and columns.dtype.kind not in "iu"):
             raise GraphError("indices must be a vector of integers; Graph.from_edges builds it for you")
@@ -85,9 +83,7 @@ class Graph:
         rows = _csr.rows_of(pointers.astype(np.int64))
         once = rows < columns
         # Rebuilding from the upper triangle checks order, symmetry, loops and duplicates in one comparison.
-        edges = checked_edges(
-            pointers.size - 1, np.column_stack((rows[once], columns[once].astype(np.int64)))
-        )
+        edges = checked_edges(pointers.size - 1, np.column_stack((rows[once], columns[once].astype(np.int64))))
         rebuilt = _csr.build(pointers.size - 1, edges)
         if not (np.array_equal(rebuilt[0], pointers) and np.array_equal(rebuilt[1], columns)):
             raise GraphError(
@@ -155,9 +151,7 @@ class Graph:
             object.__setattr__(self, slot, value)
 
     def __setattr__(self, key: str, value: object) -> NoReturn:
-        raise AttributeError(
-            f"a Graph is immutable: {key!r} cannot be set; build another with Graph.from_edges"
-        )
+        raise AttributeError(f"a Graph is immutable: {key!r} cannot be set; build another with Graph.from_edges")
 
     def __delattr__(self, key: str) -> NoReturn:
         raise AttributeError(f"a Graph is immutable: {key!r} cannot be deleted")
@@ -320,9 +314,7 @@ class Graph:
             raise InvalidValue(f"{what} must be one or more node ids, not {nodes.tolist()!r}")
         wrong = (nodes < 0) | (nodes >= self.n)
         if wrong.any():
-            raise InvalidValue(
-                f"{what}: no node {nodes[wrong][0]} in {self!r}; its nodes are 0 to {self.n - 1}"
-            )
+            raise InvalidValue(f"{what}: no node {nodes[wrong][0]} in {self!r}; its nodes are 0 to {self.n - 1}")
         return _csr.distinct(nodes.astype(np.int64))
 
     # ── other graphs from this one ────────────────────────────────────────────────────────────────────
@@ -391,9 +383,7 @@ class Graph:
         if unknown or missing:
             problem = f"unknown: {unknown}" if unknown else f"missing: {missing}"
             raise InvalidValue(f"a graph is written with n, edges, name, labels; {problem}")
-        return cls.from_edges(
-            data["n"], data["edges"], name=data.get("name", "graph"), labels=data.get("labels")
-        )
+        return cls.from_edges(data["n"], data["edges"], name=data.get("name", "graph"), labels=data.get("labels"))
 
 
 def _frozen(array: Int) -> Int:

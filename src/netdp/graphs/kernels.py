@@ -14,6 +14,7 @@ FloatArray = npt.NDArray[np.float64]
 
 # Below this many multiplications threads cost more than they bring.
 _THREADS_FROM = 4_000_000
+_CORES = os.cpu_count() or 1
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
@@ -40,14 +41,13 @@ def csr_times_block(indptr: Any, indices: Any, data: Any, block: FloatArray) -> 
     rows = np.ascontiguousarray(block)
     n = len(indptr) - 1
     out = np.empty((n, rows.shape[1]))
-    cores = os.cpu_count() or 1
-    if cores == 1 or len(indices) * rows.shape[1] < _THREADS_FROM:
+    if _CORES == 1 or len(indices) * rows.shape[1] < _THREADS_FROM:
         _multiply_rows(indptr, indices, data, rows, out, 0, n)
         return out
     # Plain threads over row ranges: numba's own pool must not be entered from two Python threads at once.
-    cuts = np.searchsorted(indptr, np.linspace(0, len(indices), 4 * cores + 1)).clip(0, n)
+    cuts = np.searchsorted(indptr, np.linspace(0, len(indices), 4 * _CORES + 1)).clip(0, n)
     cuts[0], cuts[-1] = 0, n
-    with ThreadPoolExecutor(cores) as pool:
+    with ThreadPoolExecutor(_CORES) as pool:
         list(
             pool.map(
                 lambda i: _multiply_rows(indptr, indices, data, rows, out, int(cuts[i]), int(cuts[i + 1])),

@@ -139,9 +139,7 @@ def check_gossip_matrix(W: Any, graph: Graph, *, tolerance: float = 1e-9) -> Any
     keys = rows * graph.n + cols
     place = np.minimum(np.searchsorted(edges, keys), max(edges.size - 1, 0))
     allowed = (rows == cols) | (edges[place] == keys if edges.size else False)
-    refuse_first(
-        (values != 0) & ~allowed, "but {{{u}, {v}}} is no edge of {graph!r}; use weights on edges only"
-    )
+    refuse_first((values != 0) & ~allowed, "but {{{u}, {v}}} is no edge of {graph!r}; use weights on edges only")
     mirrored = csr_array(W - W.T)
     mirrored.eliminate_zeros()
     off = coo_array(mirrored)

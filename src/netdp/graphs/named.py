@@ -24,9 +24,7 @@ _ENRON = (
     "Klimt, Yang: Introducing the Enron corpus. CEAS 2004; Leskovec, Lang, Dasgupta, Mahoney: Community "
     "structure in large networks. Internet Mathematics 6(1), 2009"
 )
-_GOOGLE = (
-    "Leskovec, Lang, Dasgupta, Mahoney: Community structure in large networks. Internet Math. 6(1), 2009"
-)
+_GOOGLE = "Leskovec, Lang, Dasgupta, Mahoney: Community structure in large networks. Internet Math. 6(1), 2009"
 _EGO = "McAuley, Leskovec: Learning to discover social circles in ego networks. NIPS 2012"
 _SNAP = "https://snap.stanford.edu/data/"
 
@@ -105,8 +103,7 @@ _ALL = (
     Dataset(
         "florentine",
         "marriages among Renaissance Florentine families: n=15, m=20",
-        "Breiger, Pattison: Cumulated social roles: the duality of persons and their algebras. "
-        "Social Networks 8, 1986",
+        "Breiger, Pattison: Cumulated social roles: the duality of persons and their algebras. Social Networks 8, 1986",
     ),
     Dataset(
         "les-miserables",

@@ -91,8 +91,7 @@ def regular(n: int, degree: int, seed: Seed) -> Graph:
         raise InvalidValue(f"degree must be less than n = {n}, not {degree}: a node has only n − 1 others")
     if n * degree % 2:
         raise InvalidValue(
-            f"n·degree must be even (each edge has two ends), but {n}·{degree} = {n * degree}; "
-            "change either by one"
+            f"n·degree must be even (each edge has two ends), but {n}·{degree} = {n * degree}; change either by one"
         )
     name = f"regular({n}, {degree})"
     affordable(n * degree / 2, name)
@@ -161,9 +160,7 @@ def _switch(ends: Int, n: int, present: Int, bad: Int, rng: np.random.Generator)
     good &= ~_member(partner, np.sort(bad))
     good &= _first_seen(partner)
     proposals = np.concatenate((first, second))
-    proposals[np.tile(~good, 2)] = -1 - np.arange(
-        np.count_nonzero(~good) * 2
-    )  # out of the way, all different
+    proposals[np.tile(~good, 2)] = -1 - np.arange(np.count_nonzero(~good) * 2)  # out of the way, all different
     fresh = _first_seen(proposals)
     good &= fresh[: bad.size] & fresh[bad.size :]
     ends[bad[good]] = np.column_stack((a, d))[good]

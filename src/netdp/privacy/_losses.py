@@ -93,9 +93,7 @@ class LossGrid:
     @classmethod
     def from_profile(cls, epsilons: FloatArray, deltas: FloatArray, step: float) -> LossGrid:
         """The symmetric pair that dominates every mechanism with this profile; epsilons[0] must be 0."""
-        keep = (
-            epsilons <= LARGEST
-        )  # dropping points is sound: the profile is then constant from the last one kept
+        keep = epsilons <= LARGEST  # dropping points is sound: the profile is then constant from the last one kept
         eps, delta = epsilons[keep], deltas[keep].copy()
         total_variation = np.min(delta + (1 - delta) * np.tanh(eps / 2)) * (1 + 8 * UNIT)
         delta[0] = max(min(delta[0], total_variation), delta[-1])
@@ -143,7 +141,8 @@ class LossGrid:
         # the exponent has a rounding error of a few units times its size
         size = abs(log_scale) + tilt * self.step * max(abs(self.low), abs(self.top))
         relative = self.relative + 8 * UNIT * (size + 50)
-        return replace(self, masses=masses, relative=relative, tilt=tilt, log_scale=log_scale)
+        lost = 1e-300 * masses.size  # what underflowed
+        return replace(self, masses=masses, relative=relative, absolute=lost, tilt=tilt, log_scale=log_scale)
 
     def compose(self, other: LossGrid) -> LossGrid:
         """The loss of seeing both: losses add, so masses convolve. Both must have the same step and tilt."""
@@ -221,9 +220,7 @@ class LossGrid:
         sums = np.cumsum(decayed)[::-1] * -math.expm1(-self.step)
         finite = np.append(sums[1:], 0.0)[:count]
         relative = self.relative + 8 * UNIT * (positive.size + abs(self.log_scale) + np.max(np.abs(exponent)))
-        out = (
-            finite * (1 + relative) + self.infinite * (1 + 8 * UNIT) + self.absolute * weight[:count] * 1.001
-        )
+        out = finite * (1 + relative) + self.infinite * (1 + 8 * UNIT) + self.absolute * weight[:count] * 1.001
         return np.where(exponent[:count] > 100.0, 1.0, np.minimum(out, 1.0))
 
 
@@ -232,8 +229,8 @@ class Composition:
 
     One transform has an error relative to the *largest* masses, which drowns a small δ. Tilting by e^{sl}
     commutes with composition and makes any chosen part of the tail the largest. So besides s = 0, tilts are
-    computed that centre the result where δ is about 1e-4, 1e-7, … (Chernoff's bound names them). Each gives an
-    upper bound at every ε; the least of them holds.
+    computed that centre the result where δ is about 1e-4, 1e-7, … (Chernoff's bound names them). Each gives
+    an upper bound at every ε; the least of them holds.
     """
 
     _LEVELS = tuple(10.0**-power for power in (4, 7, 10, 13, 17, 22, 30))

@@ -59,9 +59,7 @@ def check_delta(value: ArrayLike) -> FloatArray:
     array = as_floats(value, "delta")
     bad = ~((array >= 0) & (array <= 1))
     if bad.any():
-        raise InvalidValue(
-            f"delta must lie in [0, 1], got {first(array, bad)}; use a small probability such as 1e-6"
-        )
+        raise InvalidValue(f"delta must lie in [0, 1], got {first(array, bad)}; use a small probability such as 1e-6")
     return array
 
 
@@ -136,6 +134,7 @@ def increasing_root(
     """
     x = np.clip(start, low, high)
     low, high = low.copy(), high.copy()
+    settled = np.zeros(x.shape, dtype=bool)
     for _ in range(iterations):
         value, slope = function(x)
         np.copyto(low, x, where=value < 0)
@@ -147,7 +146,9 @@ def increasing_root(
         inside = (guess >= low) & (guess <= high)  # False for nan
         guess = np.where(inside, guess, 0.5 * (low + high))
         done = (inside & (np.abs(step) <= scale)) | (high - low <= 1e-15 * (1 + np.abs(x)))
-        x = guess
-        if done.all():
+        # an entry that has settled stays: its value must not depend on what else was asked
+        x = np.where(settled, x, guess)
+        settled |= done
+        if settled.all():
             break
     return x

@@ -54,7 +54,7 @@ _INFLATE = 1e-12  # added to log δ by gaussian_delta: above the error of its fo
 _AIM = 2e-12  # how far below log δ the inverses aim,
 _PASS = 1.8e-12  # and how far below they must have got: more than _INFLATE plus the error
 _CHUNK = 1 << 14  # entries per pass: the temporaries stay in cache
-_FAR = 1e8  # y is clipped here: δ has long been below the smallest double
+_FAR = 1e8  # |y| is clipped here: δ has long been below the smallest double, or 1
 
 _NODES_3, _WEIGHTS_3 = np.polynomial.legendre.leggauss(3)
 _NODES_6, _WEIGHTS_6 = np.polynomial.legendre.leggauss(6)
@@ -84,12 +84,12 @@ def _bracket_small(y: FloatArray, mu: FloatArray, nodes: FloatArray, weights: Fl
     total = np.zeros_like(y)
     for node, weight in zip(nodes, weights, strict=True):
         total += weight * _mills_fall(centre + half * node)
-    return half * total
+    return np.maximum(half * total, TINIEST)
 
 
 def _log_delta(y: FloatArray, mu: FloatArray) -> tuple[FloatArray, FloatArray]:
     """log δ and μφ(y)/δ, for finite μ > 0 and y ≥ −μ/2 (that is, ε ≥ 0)."""
-    y = np.minimum(y, _FAR)
+    y = np.clip(y, -_FAR, _FAR)
     log_phi = -0.5 * y * y - _LOG_SQRT_2PI
     out = np.empty_like(y)
     weight = np.empty_like(y)
@@ -132,9 +132,7 @@ def _offset(mu: FloatArray, epsilon: FloatArray) -> FloatArray:
         return np.where((mu > 1e-70) & (mu < 1e70), exact, plain)
 
 
-def _in_chunks(
-    solve: Callable[[FloatArray, FloatArray], FloatArray], a: FloatArray, b: FloatArray
-) -> FloatArray:
+def _in_chunks(solve: Callable[[FloatArray, FloatArray], FloatArray], a: FloatArray, b: FloatArray) -> FloatArray:
     """Apply to one-dimensional arrays piece by piece."""
     out = np.empty_like(a)
     for i in range(0, a.size, _CHUNK):

@@ -201,9 +201,7 @@ class Guarantee:
     def require_certified(self) -> Guarantee:
         """This guarantee, or a refusal if its number is not a bound."""
         if not self.is_certified:
-            raise Unsupported(
-                f"claim {self.claim.value!r}: this number is not a guarantee; ask for method='certified'"
-            )
+            raise Unsupported(f"claim {self.claim.value!r}: this number is not a guarantee; ask for method='certified'")
         return self
 
     def describe(self, delta: float | None = None) -> str:
@@ -221,9 +219,7 @@ class Guarantee:
         if delta is not None:
             lines.append(f"  worst: epsilon = {self.worst_epsilon(delta):.4g} at delta = {delta:g}")
         if self.factor is not None:
-            lines.append(
-                f"  factor of the local-DP loss: worst {self.worst:.4g}, mean {self.mean_factor:.4g}"
-            )
+            lines.append(f"  factor of the local-DP loss: worst {self.worst:.4g}, mean {self.mean_factor:.4g}")
         lines.append(f"  against: {self._against()}")
         lines.append(f"  adjacency: {self.adjacency.value}, {self.adjacency.meaning}")
         lines.append(f"  claim: {self.claim.meaning}")

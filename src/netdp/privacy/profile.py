@@ -24,6 +24,8 @@ from netdp.privacy._numeric import (
 )
 from netdp.privacy.curve import Curve
 
+_MOST_CELLS = 1 << 22
+
 
 class ProfileCurve(Curve):
     """Upper bounds `deltas[..., i]` on δ at `epsilons[i]`, in both directions; `epsilons` starts at 0.
@@ -59,9 +61,7 @@ class ProfileCurve(Curve):
         if eps[0] != 0:
             raise InvalidValue(f"epsilons must start at 0, got {eps[0]}; δ = 1 at ε = 0 is always true")
         if values.shape[-1] != eps.size:
-            raise InvalidValue(
-                f"deltas must end in an axis of {eps.size}, one per epsilon, got shape {values.shape}"
-            )
+            raise InvalidValue(f"deltas must end in an axis of {eps.size}, one per epsilon, got shape {values.shape}")
         bad = (values < 0) | (values > 1)
         if bad.any():
             raise InvalidValue(f"deltas must lie in [0, 1], got {first(values, bad)}")
@@ -152,12 +152,10 @@ class ProfileCurve(Curve):
         """
         if not isinstance(other, ProfileCurve):
             raise self._unlike(other)
-        step = _check_step(discretization, default_step(self._epsilons, other._epsilons))
+        step = _check_step(discretization, self._epsilons, other._epsilons)
         shape = np.broadcast_shapes(self.shape, other.shape)
         mine = np.broadcast_to(self._deltas, (*shape, self._epsilons.size)).reshape(-1, self._epsilons.size)
-        others = np.broadcast_to(other._deltas, (*shape, other._epsilons.size)).reshape(
-            -1, other._epsilons.size
-        )
+        others = np.broadcast_to(other._deltas, (*shape, other._epsilons.size)).reshape(-1, other._epsilons.size)
         grids: list[Composition | None] = []
         for a, b in zip(mine, others, strict=True):
             if np.isnan(a[0]) or np.isnan(b[0]):
@@ -175,7 +173,7 @@ class ProfileCurve(Curve):
         k = check_times(times)
         if k == 1:
             return self
-        step = _check_step(discretization, default_step(self._epsilons))
+        step = _check_step(discretization, self._epsilons)
         rows = self._deltas.reshape(-1, self._epsilons.size)
         grids = [
             None if np.isnan(row[0]) else Composition((LossGrid.from_profile(self._epsilons, row, step), k))
@@ -189,12 +187,18 @@ class ProfileCurve(Curve):
         return {"kind": self.kind, "epsilons": jsonable(self._epsilons), "deltas": jsonable(self._deltas)}
 
 
-def _check_step(given: float | None, default: float) -> float:
+def _check_step(given: float | None, *profiles: FloatArray) -> float:
     if given is None:
-        return default
+        return default_step(*profiles)
     step = float(as_floats(given, "discretization"))
     if not (math.isfinite(step) and step > 0):
         raise InvalidValue(f"discretization must be a positive number such as 1e-4, got {given!r}")
+    reach = min(max(float(eps[-1]) for eps in profiles), LARGEST)
+    if reach / step > _MOST_CELLS:
+        raise InvalidValue(
+            f"discretization {given!r} makes a grid of {reach / step:.1e} cells up to ε = {reach:g}; "
+            f"take at least {reach / _MOST_CELLS:.1e}"
+        )
     return step
 
 

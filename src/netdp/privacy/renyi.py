@@ -49,7 +49,8 @@ DEFAULT_ORDERS: FloatArray = frozen(1 + np.geomspace(1e-3, 1e5, 256))
 
 def _free_delta(divergence: FloatArray) -> FloatArray:
     """min(√(r/2), √(1 − e^{−r})), rounded up: what already holds at ε = 0."""
-    return np.sqrt(np.minimum(0.5 * divergence, -np.expm1(-divergence))) * (1 + 8 * UNIT)
+    squared = np.minimum(0.5 * divergence, -np.expm1(-divergence))
+    return np.minimum(np.sqrt(squared) * (1 + 8 * UNIT), 1.0)
 
 
 def _order_epsilon(
@@ -195,9 +196,7 @@ class RenyiCurve(Curve):
             return scalar_or_array(out)
         assert self._values is not None
         out = np.full(np.broadcast_shapes(self.shape, deltas.shape), np.inf)
-        for i, excess in enumerate(
-            self._orders - 1
-        ):  # a loop over orders keeps (n, n) curves out of (n, n, m) memory
+        for i, excess in enumerate(self._orders - 1):  # a loop over orders keeps (n, n) curves out of (n, n, m) memory
             r = self._values[..., i]
             bound = np.maximum(_order_epsilon(excess, np.log(excess), r, log_delta), 0.0)
             out = np.minimum(out, np.where(deltas >= _free_delta(r), 0.0, bound))

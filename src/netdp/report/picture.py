@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from netdp.accounting import account, pairwise
 from netdp.errors import InvalidValue, MissingDependency, NetdpError
+from netdp.protocols import Gossip
 
 from .layout import positions
 from .numbers import readable
@@ -42,6 +43,13 @@ class Heat:
     epsilon: FloatArray
     complete: bool
 
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "parties": self.parties.tolist(),
+            "complete": self.complete,
+            "epsilon": [_short(row) for row in self.epsilon],
+        }
+
 
 def save_picture(summary: Summary, path: str | os.PathLike[str], progress: Progress | None = None) -> Path:
     """Write the picture to a .png or .html file; the file appears whole or not at all."""
@@ -53,22 +61,21 @@ def save_picture(summary: Summary, path: str | os.PathLike[str], progress: Progr
         raise InvalidValue(f"cannot write {str(path)!r}: the folder {str(target.parent)!r} does not exist")
     if kind == ".png":
         _matplotlib()  # say so before the long work
-    heat = heat_map(summary, progress)
-    content = _png(summary, heat) if kind == ".png" else _html(summary, heat).encode()
+    heat = heat_map(summary.protocol, summary.delta, progress)
+    content = _png(summary, heat) if kind == ".png" else _html(summary, heat, progress).encode()
     _write_whole(target, content)
     return target
 
 
-def heat_map(summary: Summary, progress: Progress | None = None) -> Heat:
+def heat_map(protocol: Gossip, delta: float, progress: Progress | None = None) -> Heat:
     """What each party alone learns about each other, in full up to `MAX_FULL` parties, sampled above."""
-    protocol = summary.protocol
     n = protocol.graph.n
     if n <= MAX_FULL:
-        return Heat(np.arange(n), np.asarray(pairwise(protocol, progress=progress).epsilon(summary.delta)), True)
+        return Heat(np.arange(n), np.asarray(pairwise(protocol, progress=progress).epsilon(delta)), True)
     shown = np.unique(np.linspace(0, n - 1, SAMPLE).astype(np.int64))
     columns = []
     for done, v in enumerate(shown.tolist(), start=1):
-        columns.append(np.asarray(account(protocol, [v]).epsilon(summary.delta))[shown])
+        columns.append(np.asarray(account(protocol, [v]).epsilon(delta))[shown])
         if progress is not None:
             progress(done, len(shown))
     return Heat(shown, np.column_stack(columns), False)
@@ -91,8 +98,7 @@ def _png(summary: Summary, heat: Heat) -> bytes:
     graph = summary.protocol.graph
     points = positions(graph, summary.observers)
     low, high = scale(summary)
-    colours = LinearSegmentedColormap.from_list("netdp", COLOURS)
-    colours.set_bad("#9a9a9a")
+    colours = LinearSegmentedColormap.from_list("netdp", COLOURS).with_extremes(bad="#9a9a9a")
     norm = LogNorm(low, high, clip=True)
     figure, (left, right) = plt.subplots(1, 2, figsize=(13.5, 6.2), width_ratios=(1, 1.08), layout="constrained")
     figure.suptitle(_headline(summary), fontsize=12)
@@ -129,8 +135,19 @@ def _png(summary: Summary, heat: Heat) -> bytes:
     return buffer.getvalue()
 
 
-def _html(summary: Summary, heat: Heat) -> str:
+def _html(summary: Summary, heat: Heat, progress: Progress | None = None) -> str:
     graph = summary.protocol.graph
+    kinds = [
+        {
+            "name": "as chosen",
+            "epsilon": _short(np.asarray(summary.chosen.epsilon(summary.delta))),
+            "heat": heat.to_dict(),
+        }
+    ]
+    if summary.has_extras:
+        plain = heat_map(summary.plain_protocol, summary.delta, progress)
+        epsilon = _short(np.asarray(summary.plain.epsilon(summary.delta)))
+        kinds.append({"name": "plain gossip", "epsilon": epsilon, "heat": plain.to_dict()})
     low, high = scale(summary)
     edges = graph.edges()
     data = {
@@ -141,12 +158,7 @@ def _html(summary: Summary, heat: Heat) -> str:
         "edges": edges.tolist() if len(edges) <= MAX_EDGES else [],
         "observers": list(summary.observers),
         "distances": summary.distances.tolist(),
-        "epsilon": _short(np.asarray(summary.chosen.epsilon(summary.delta))),
-        "heat": {
-            "parties": heat.parties.tolist(),
-            "complete": heat.complete,
-            "epsilon": [_short(row) for row in heat.epsilon],
-        },
+        "kinds": kinds,
         "delta": summary.delta,
         "low": low,
         "high": high,

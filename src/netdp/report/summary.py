@@ -52,13 +52,19 @@ class Summary:
     local_epsilon: float
     curator_epsilon: float
     chosen: Guarantee
+    plain: Guarantee
     published: Guarantee
     distances: npt.NDArray[np.int32]
 
     @property
     def has_extras(self) -> bool:
         """Whether the protocol does more than plain gossip."""
-        return self.protocol.refresh > 0 or self.protocol.masks > 0
+        return self.protocol != self.plain_protocol
+
+    @property
+    def plain_protocol(self) -> Gossip:
+        """The same gossip without refresh and masks."""
+        return _plain(self.protocol)
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Header and cells, as text: worst ε by distance, everybody, mean factors. Groups out of reach share a row."""
@@ -142,9 +148,7 @@ def summarise(
     if not 0 < delta < 1:
         raise InvalidValue(f"delta must lie strictly between 0 and 1, got {delta!r}; 1e-6 is a usual choice")
     chosen = account(protocol, observers, progress=progress)
-    plain = (
-        account(protocol.replace(refresh=0.0, masks=0.0), observers, progress=progress) if _extras(protocol) else chosen
-    )
+    plain = chosen if _plain(protocol) == protocol else account(_plain(protocol), observers, progress=progress)
     published = account(protocol, observers, method="published")
     assert isinstance(chosen.observers, tuple)
     distances = protocol.graph.distances(list(chosen.observers))
@@ -159,13 +163,14 @@ def summarise(
         local_epsilon=float(local_dp(protocol).epsilon(delta)),
         curator_epsilon=float(trusted_curator(protocol).epsilon(delta)),
         chosen=chosen,
+        plain=plain,
         published=published,
         distances=distances,
     )
 
 
-def _extras(protocol: Gossip) -> bool:
-    return protocol.refresh > 0 or protocol.masks > 0
+def _plain(protocol: Gossip) -> Gossip:
+    return protocol.replace(refresh=0.0, masks=0.0)
 
 
 def _row(group: str, members: npt.NDArray[np.bool_], methods: tuple[Guarantee, ...], delta: float) -> Row:

@@ -19,7 +19,7 @@ def observer_set(graph: Graph, observers: int | str | Iterable[int | str]) -> tu
     >>> observer_set(graphs.ring(5), 7)
     Traceback (most recent call last):
       ...
-    netdp.errors.InvalidValue: unknown party 7: ...
+    netdp.errors.InvalidValue: no node 7 in Graph('ring(5)', n=5, m=5); its nodes are 0 to 4
     """
     single = isinstance(observers, int | str | np.integer)
     given: list[int | str] = [observers] if single else list(observers)  # type: ignore[list-item, arg-type]

@@ -46,7 +46,7 @@ def theorem1(protocol: Gossip, observer: int | str) -> FloatArray:
 
     >>> from netdp import graphs
     >>> theorem1(Gossip(graphs.ring(9), rounds=2, sigma=1.0), 0).round(4).tolist()
-    [nan, 1.6667, 0.3333, 0.0, 0.0, 0.0, 0.0, 0.3333, 1.6667]
+    [nan, 1.3333, 0.3333, 0.0, 0.0, 0.0, 0.0, 0.3333, 1.3333]
     """
     return theorem12(protocol, [observer])
 

@@ -1,0 +1,154 @@
+"""The front door: results, baselines, refusals."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import netdp
+from netdp import Gossip, account, graphs, local_dp, pairwise, trusted_curator
+from netdp.accounting import front
+from netdp.errors import InvalidValue, Unsupported
+from netdp.privacy import gaussian_epsilon
+
+
+def test_epsilon_is_the_exact_gaussian_one():
+    protocol = Gossip(graphs.hypercube(5), rounds=9, sigma=3.0, masks=2.0, sensitivity=2.0)
+    loss = account(protocol, [3])
+    others = np.arange(32) != 3
+    np.testing.assert_allclose(loss.mu[others], np.sqrt(loss.factor[others]) * 2 / 3, rtol=1e-12)
+    np.testing.assert_array_equal(loss.epsilon(1e-5)[others], gaussian_epsilon(loss.mu[others], 1e-5))
+    assert np.isnan(loss.epsilon(1e-5)[3])
+    assert loss.observers == (3,)
+    assert loss.adjacency == "replace"
+
+
+def test_baselines():
+    protocol = Gossip(graphs.hypercube(6), rounds=9, sigma=4.0)
+    assert float(local_dp(protocol).mu) == 0.25
+    assert float(trusted_curator(protocol).mu) == pytest.approx(0.25 / 8)
+    assert local_dp(protocol).claim == "exact"
+
+
+def test_headline_no_curator_needed():
+    """Masked gossip on a hypercube: within a tenth of the curator's ε, for every pair, and the same error."""
+    protocol = Gossip(graphs.hypercube(6), rounds=20, sigma=2.0, masks=100.0)
+    worst = pairwise(protocol).worst_epsilon(1e-6)
+    assert worst < 1.1 * float(trusted_curator(protocol).epsilon(1e-6))
+    assert worst < float(local_dp(protocol).epsilon(1e-6)) / 8
+    assert netdp.expected_error(protocol).rmse == pytest.approx(2.0 / 8, rel=1e-2)
+
+
+def test_pairwise_reports_progress_and_claims():
+    seen = []
+    protocol = Gossip(graphs.dataset("karate"), rounds=60, sigma=1.0)
+    result = pairwise(protocol, progress=lambda done, total: seen.append((done, total)), workers=1)
+    assert seen[0] == (1, 34)
+    assert seen[-1] == (34, 34)
+    assert result.observers == "each"
+    assert result.claim == "exact"
+    assert np.isnan(np.diag(result.factor)).all()
+    assert np.isnan(result.factor).sum() == 34
+
+
+def test_pairwise_stops_when_progress_fails():
+    threads = threading.active_count()
+
+    def fail(done, total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        pairwise(Gossip(graphs.grid(12, 12), rounds=10, sigma=1.0), progress=fail)
+    assert threading.active_count() <= threads
+
+
+def test_refusals(monkeypatch):
+    protocol = Gossip(graphs.ring(6), rounds=2, sigma=1.0)
+    with pytest.raises(InvalidValue, match="unknown method 'magic'; choose one of certified, published"):
+        account(protocol, 0, method="magic")
+    with pytest.raises(InvalidValue, match="99"):
+        account(protocol, [0, 99])
+    monkeypatch.setattr(front, "MAX_PAIRWISE", 5)
+    with pytest.raises(Unsupported, match=r"account\(protocol, observers=\[v\]\)"):
+        pairwise(protocol)
+
+
+def test_faint_refresh_falls_back_to_a_bound():
+    """Where floating point cannot follow the fresh noise, the loss without it is reported, as an upper bound."""
+    protocol = Gossip(graphs.ring(64), rounds=20, sigma=1.0, refresh=1e-20)
+    loss = account(protocol, 0)
+    assert loss.claim == "upper"
+    plain = account(protocol.replace(refresh=0.0), 0)
+    hidden = np.arange(64) != 0
+    assert (loss.factor[hidden] <= plain.factor[hidden]).all()
+    assert any("refresh too weak" in text for text in loss.assumptions)
+
+
+def test_very_strong_masks_say_upper():
+    loss = account(Gossip(graphs.hypercube(5), rounds=12, sigma=1.0, masks=1e9), 0)
+    assert loss.claim == "upper"
+    assert 1 / 31 <= loss.worst < 1.2 / 31
+
+
+def test_too_many_messages_are_bounded(monkeypatch):
+    from netdp.accounting import gossip
+
+    protocol = Gossip(graphs.hypercube(4), rounds=6, sigma=1.0, refresh=0.5, masks=1.0)
+    exact = account(protocol, 0)
+    monkeypatch.setattr(gossip, "_MAX_MESSAGES", 10)
+    bound = account(protocol, 0)
+    assert bound.claim == "upper"
+    hidden = np.arange(16) != 0
+    assert (bound.factor[hidden] >= exact.factor[hidden]).all()
+    np.testing.assert_allclose(bound.factor, account(protocol.replace(refresh=0.0), 0).factor)
+
+
+def test_memory_is_refused_with_a_reason(monkeypatch):
+    from netdp.accounting import krylov
+
+    def no_memory(*_, **__):
+        raise MemoryError
+
+    view = netdp.views.GossipView.of(Gossip(graphs.ring(6), rounds=2, sigma=1.0), 0)
+    assert len(view.boundary) == 2  # kept, so that only the basis asks for memory now
+    monkeypatch.setattr(krylov.np, "zeros", no_memory)
+    with pytest.raises(Unsupported, match="fewer rounds"):
+        krylov.seen_space(view)
+
+
+def test_assumptions_name_the_masks_and_the_bound_on_values():
+    plain = account(Gossip(graphs.ring(6), rounds=2, sigma=1.0, sensitivity=0.5), 0)
+    assert any("at most 0.5" in text for text in plain.assumptions)
+    assert not any("mask" in text for text in plain.assumptions)
+    masked = account(Gossip(graphs.ring(6), rounds=2, sigma=1.0, masks=1.0), 0)
+    assert any("mask of an edge" in text for text in masked.assumptions)
+
+
+def test_a_published_estimate_counts_its_publisher():
+    """If p publishes its estimate, counting p among the observers bounds the loss: checked on the written-out view."""
+    from netdp.accounting.linear_gaussian import shift_energy
+    from netdp.views import LinearGaussianView, explicit_view
+
+    protocol = Gossip(graphs.dataset("karate"), rounds=2, sigma=1.0, masks=2.0)
+    observer, publisher = 5, 33
+    longer = explicit_view(protocol.replace(rounds=3), observer)
+    view = explicit_view(protocol, observer)
+    # What p publishes is its state after the last round: the message it would send in one round more.
+    neighbour = int(protocol.graph.neighbors(publisher)[0])
+    told = explicit_view(protocol.replace(rounds=3), neighbour)
+    row = np.flatnonzero((told.messages[:, 0] == 2) & (told.messages[:, 1] == publisher))[0]
+    names = {noise: i for i, noise in enumerate(told.noises)}
+    # Only noises unknown to either are needed; compare on those, so the check is about a smaller view and stays valid.
+    common = [i for i, noise in enumerate(view.noises) if noise in names]
+    both = LinearGaussianView(
+        (observer, neighbour),
+        np.vstack([view.data, told.data[row]]),
+        np.vstack([view.noise[:, common], told.noise[row, [names[view.noises[i]] for i in common]]]),
+        tuple(view.noises[i] for i in common),
+        np.vstack([view.messages, told.messages[row]]),
+    )
+    energy = shift_energy(both)
+    bound = account(protocol, [observer, publisher, neighbour]).factor
+    compare = ~np.isnan(energy) & ~np.isnan(bound)
+    assert (bound[compare] >= energy[compare] * (1 - 1e-9) - 1e-12).all()
+    assert longer.messages.shape[0] > view.messages.shape[0]

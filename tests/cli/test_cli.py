@@ -1,0 +1,151 @@
+"""The command line as a person and as a program would use it."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import netdp
+from netdp import cli
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    """Run a command in this process; returns exit status, output, errors."""
+
+    def go(*words):
+        monkeypatch.setattr(sys, "argv", ["netdp", *words])
+        try:
+            cli.main()
+            status = 0
+        except SystemExit as stop:
+            status = int(stop.code or 0)
+        said = capsys.readouterr()
+        return status, said.out, said.err
+
+    return go
+
+
+def test_json_from_flags(run):
+    status, out, err = run(
+        "account", "hypercube:4", "-T", "8", "--sigma", "2", "--masks", "10", "-o", "0", "-o", "3", "--json"
+    )
+    assert (status, err) == (0, "")
+    data = json.loads(out)
+    protocol = netdp.Gossip(netdp.graphs.hypercube(4), rounds=8, sigma=2.0, masks=10.0)
+    assert data["observers"] == [0, 3]
+    assert data["all"]["chosen"]["worst_factor"] == pytest.approx(netdp.account(protocol, [0, 3]).worst)
+
+
+def test_toml_and_flags(run, tmp_path):
+    (tmp_path / "edges.csv").write_text("a,b\nb,c\nc,a\nc,d\n")
+    config = tmp_path / "account.toml"
+    config.write_text('graph = "edges.csv"\nrounds = 3\nsigma = 1.5\nmasks = 4.0\nobservers = ["d"]\ndelta = 1e-5\n')
+    status, out, _ = run("account", "--config", str(config), "--rounds", "5", "--json")
+    data = json.loads(out)
+    assert status == 0
+    assert data["protocol"]["rounds"] == 5  # a flag wins
+    assert data["protocol"]["masks"] == 4.0
+    assert data["delta"] == 1e-5
+    assert data["observers"] == [3]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("rounds = 3\nspeed = 1", "unknown key 'speed'; known: graph, rounds"),
+        ('rounds = "three"', "rounds = 'three'"),
+        ("rounds = = 3", "is not valid TOML"),
+        ("sigma = 1.0", "rounds is missing; give --rounds"),
+    ],
+)
+def test_bad_settings(run, tmp_path, content, message):
+    config = tmp_path / "account.toml"
+    config.write_text('graph = "ring:5"\n' + content)
+    status, out, err = run("account", "-c", str(config))
+    assert status == 2
+    assert out == ""
+    assert message in err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["ring:9", "-T", "3", "--sigma", "0"], "sigma must be a finite number > 0, got 0.0"),
+        (["ring:9", "-T", "3", "--sigma", "nan"], "got nan"),
+        (["ring:9", "-T", "0", "--sigma", "1"], "rounds must be a whole number ≥ 1, got 0"),
+        (["ring:9", "-T", "3", "--sigma", "1", "-o", "9"], "9"),
+        (["ring:9", "-T", "3", "--sigma", "1", "-o", "Ann"], "Ann"),
+        (["ring:9", "-T", "3", "--sigma", "1", "--delta", "2"], "delta must lie strictly between 0 and 1, got 2.0"),
+        (["ring:9", "-T", "3"], "sigma is missing"),
+        (["-T", "3", "--sigma", "1"], "graph is missing; give GRAPH (for example hypercube:8)"),
+        (["rign:9", "-T", "3", "--sigma", "1"], "did you mean 'ring:64'"),
+        (["ring:9", "-T", "3", "--sigma", "1", "--plot", "out.gif"], "must end in .png or .html"),
+        (["ring:9", "-T", "3", "--sigma", "1", "--mixing", "best"], "unknown mixing 'best'"),
+        (["erdos_renyi:50,0.01,seed=1", "-T", "3", "--sigma", "1"], "largest_component"),
+        (["no/such/file.csv", "-T", "3", "--sigma", "1"], "no/such/file.csv"),
+    ],
+)
+def test_bad_input_is_named(run, words, message):
+    status, out, err = run("account", *words)
+    assert status == 2
+    assert out == ""
+    assert message in err
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_bad_files_are_named(run, tmp_path):
+    broken, empty = tmp_path / "broken.csv", tmp_path / "empty.csv"
+    broken.write_text("from,to\n0,1\n1,two\n")
+    empty.write_text("")
+    _, _, err = run("account", str(broken), "-T", "3", "--sigma", "1")
+    assert f"{broken}:3:" in err
+    _, _, err = run("account", str(empty), "-T", "3", "--sigma", "1")
+    assert str(empty) in err
+
+
+def test_plot_is_written_and_named(run, tmp_path):
+    target = tmp_path / "out.html"
+    status, out, _ = run("account", "karate", "-T", "5", "--sigma", "2", "--refresh", "0.1", "--plot", str(target))
+    assert status == 0
+    assert "picture:" in out
+    assert target.stat().st_size > 10_000
+
+
+def test_graphs_are_listed(run):
+    status, out, _ = run("graphs")
+    assert status == 0
+    assert "hypercube:8" in out
+    assert "karate" in out
+    data = json.loads(run("graphs", "--json")[1])
+    assert data["families"]["grid"] == "grid:16x16"
+    assert "twitch" in data["datasets"]
+
+
+def test_version_and_help(run):
+    assert run("--version")[1].strip() == netdp.__version__
+    assert "account" in run("--help")[1]
+
+
+def test_progress_bar_appears_only_for_long_work(monkeypatch):
+    from netdp.cli import progress
+
+    shown = []
+    monkeypatch.setattr("rich.progress.Progress.start", lambda self: shown.append("start"))
+    monkeypatch.setattr("rich.progress.Progress.stop", lambda self: shown.append("stop"))
+    with progress.progress_bar("short") as update:
+        update(1, 2)
+    assert shown == []
+    monkeypatch.setattr(progress, "_SHOW_AFTER", -1.0)
+    with progress.progress_bar("long") as update:
+        update(1, 2)
+        update(2, 2)
+    assert shown == ["start", "stop"]
+
+
+def test_runs_as_a_module():
+    words = [sys.executable, "-m", "netdp", "account", "ring:9", "-T", "2", "--sigma", "1"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=True)
+    assert "claim: exact" in done.stdout
+    assert done.stderr == ""

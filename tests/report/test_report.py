@@ -1,0 +1,158 @@
+"""Summaries, tables and pictures."""
+
+import io
+import json
+import math
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from netdp import Gossip, graphs
+from netdp.errors import InvalidValue, NetdpError
+from netdp.report import picture, save_picture, summarise, summary_table
+from netdp.report.layout import positions
+from netdp.report.numbers import readable
+
+MASKED = Gossip(graphs.hypercube(4), rounds=9, sigma=2.0, masks=20.0)
+
+
+def text_of(summary):
+    buffer = io.StringIO()
+    Console(file=buffer, width=100).print(summary_table(summary))
+    return buffer.getvalue()
+
+
+@given(st.floats(1e-4, 1e12))
+def test_readable_rounds_up_and_only_a_little(value):
+    shown = float(readable(value))
+    assert shown >= value * (1 - 1e-12)
+    assert shown <= value * 1.011 + 1e-12 if value < 1000 else shown <= value + 1
+
+
+def test_readable_never_shows_zero_for_a_loss():
+    assert readable(1e-300) == "<0.0001"
+    assert readable(0.0) == "0"
+    assert readable(math.nan) == "–"
+
+
+def test_summary_by_distance():
+    summary = summarise(MASKED, [0, 15], delta=1e-5)
+    assert [row.group for row in summary.rows] == ["1", "2"]
+    assert sum(row.parties for row in summary.rows) == summary.everyone.parties == 14
+    assert summary.everyone.chosen.worst_factor == pytest.approx(np.nanmax(summary.chosen.factor))
+    assert summary.everyone.chosen.mean_factor == pytest.approx(np.nanmean(summary.chosen.factor))
+    assert summary.everyone.plain.worst_factor == 1.0
+    worst = max(row.chosen.worst_epsilon for row in summary.rows)
+    assert summary.everyone.chosen.worst_epsilon == worst < summary.local_epsilon
+
+
+@pytest.mark.parametrize("delta", [0, 1, -1e-6, math.nan])
+def test_delta_is_checked(delta):
+    with pytest.raises(InvalidValue, match=re.escape(repr(delta))):
+        summarise(MASKED, 0, delta)
+
+
+def test_table_says_what_it_must():
+    text = text_of(summarise(MASKED, 0))
+    assert "(not a bound)" in text
+    assert "claim: exact" in text
+    assert "trusted" in text
+    assert "masks=20" in text
+    plain = text_of(summarise(Gossip(graphs.ring(20), rounds=6, sigma=1.0), 0))
+    assert "as chosen" not in plain
+    assert "below the exact loss" in plain
+
+
+def test_groups_out_of_reach_share_a_row():
+    _, cells = summarise(Gossip(graphs.ring(30), rounds=3, sigma=1.0), 0).table()
+    assert [row[0] for row in cells] == ["1", "2", "3", "4–15", "worst", "mean factor"]
+    assert cells[3][2:4] == ["0", "0"]
+
+
+def test_json_is_complete_and_plain():
+    data = json.loads(json.dumps(summarise(MASKED, 3).to_dict(), allow_nan=False))
+    assert data["loss"]["claim"] == "exact"
+    assert data["loss"]["certified"] is True
+    assert data["published"]["certified"] is False
+    assert data["published"]["errata"]
+    assert data["epsilon"][3] is None
+    assert data["epsilon"][0] == pytest.approx(float(summarise(MASKED, 3).chosen.epsilon(1e-6)[0]))
+    assert data["protocol"]["graph"]["n"] == 16
+
+
+def data_of(page):
+    return json.loads(re.search(r"const data = (.*);\n", page).group(1))
+
+
+def test_page_holds_the_numbers(tmp_path):
+    summary = summarise(MASKED, 0)
+    path = save_picture(summary, tmp_path / "out.html")
+    page = path.read_text("utf-8")
+    data = data_of(page)
+    chosen, plain = data["kinds"]
+    assert plain["name"] == "plain gossip"
+    assert chosen["heat"]["complete"]
+    assert chosen["epsilon"][5] == pytest.approx(float(summary.chosen.epsilon(1e-6)[5]), rel=1e-4)
+    assert chosen["heat"]["epsilon"][5][0] == chosen["epsilon"][5]
+    assert "src=" not in page  # nothing is fetched
+    assert "http" not in page
+    assert [p.name for p in tmp_path.iterdir()] == ["out.html"]
+
+
+def test_hostile_labels_cannot_end_the_script(tmp_path):
+    file = tmp_path / "edges.csv"
+    file.write_text("a,</script><b>\n</script><b>,c\n")
+    page = save_picture(summarise(Gossip(graphs.read(file), 2, 1.0), "a"), tmp_path / "x.html").read_text("utf-8")
+    assert page.count("</script>") == 1
+    assert "</script><b>" in data_of(page)["labels"]
+
+
+def test_png_is_a_picture(tmp_path):
+    pytest.importorskip("matplotlib")
+    path = save_picture(summarise(Gossip(graphs.dataset("karate"), 6, 2.0, refresh=0.1), [0, 33]), tmp_path / "out.png")
+    content = path.read_bytes()
+    assert content.startswith(b"\x89PNG\r\n")
+    assert len(content) > 20_000
+
+
+def test_large_graphs_are_sampled(monkeypatch):
+    monkeypatch.setattr(picture, "MAX_FULL", 10)
+    monkeypatch.setattr(picture, "SAMPLE", 4)
+    heat = picture.heat_map(MASKED, 1e-6)
+    assert not heat.complete
+    assert heat.parties.tolist() == [0, 5, 10, 15]
+    full = np.asarray(__import__("netdp").pairwise(MASKED).epsilon(1e-6))
+    np.testing.assert_array_equal(heat.epsilon, full[np.ix_(heat.parties, heat.parties)])
+
+
+def test_pictures_refuse_other_names_and_places(tmp_path):
+    summary = summarise(MASKED, 0)
+    with pytest.raises(InvalidValue, match=r"\.png or \.html"):
+        save_picture(summary, tmp_path / "out.jpg")
+    with pytest.raises(InvalidValue, match="does not exist"):
+        save_picture(summary, tmp_path / "nowhere" / "out.html")
+
+
+def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(picture.os, "replace", full)
+    with pytest.raises(NetdpError, match="No space left on device"):
+        save_picture(summarise(MASKED, 0), tmp_path / "out.html")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "graph", [graphs.ring(9), graphs.dataset("karate"), graphs.regular(700, 3, seed=1)], ids=lambda g: g.name
+)
+def test_layouts_fit_the_square(graph):
+    points = positions(graph, (0, 1))
+    assert points.shape == (graph.n, 2)
+    assert points.min() >= -1e-9
+    assert points.max() <= 1 + 1e-9
+    assert len(np.unique(points.round(6), axis=0)) == graph.n
