@@ -11,8 +11,8 @@ from rich.table import Table
 
 import netdp
 from netdp import graphs
+from netdp.privacy.readable import readable
 from netdp.report import save_picture, summarise
-from netdp.report.numbers import readable
 
 DELTA = 1e-6
 OBSERVER = 0

@@ -41,7 +41,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(15))
 @pytest.mark.parametrize("case", CASES)
 def test_single_observer(case, seed, exact_factors, random_graph):
     rng = np.random.default_rng(1000 + seed)
@@ -51,7 +51,7 @@ def test_single_observer(case, seed, exact_factors, random_graph):
     assert loss.claim == "exact"
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("case", ["plain", "masked", "refreshed", "both"])
 def test_colluding_observers(case, seed, exact_factors, random_graph):
     rng = np.random.default_rng(2000 + seed)

@@ -30,7 +30,7 @@ def zoo(seed):
     return GossipView.of(protocol, int(rng.integers(graph.n)))
 
 
-@pytest.mark.parametrize("start", range(0, 120, 20))
+@pytest.mark.parametrize("start", range(0, 300, 20))
 def test_clear_spaces_are_right(start):
     """Where floating point saw no doubtful direction it has the right rank and factors within its margin."""
     doubtful = 0

@@ -92,7 +92,7 @@ def test_describe_tells_everything():
     text = make(observers=(3, 5), adjacency="zero-out", slack=1e-9).describe(delta=1e-6)
     for part in (
         "2 parties, as a gaussian curve",
-        "epsilon = 4.887 at delta = 1e-06",
+        "epsilon = 4.89 at delta = 1e-06",
         "worst 1, mean 0.625",
         "2 parties (3, 5) together",
         "zero-out",

@@ -13,9 +13,9 @@ from rich.console import Console
 
 from netdp import Gossip, graphs
 from netdp.errors import InvalidValue, NetdpError
+from netdp.privacy.readable import readable
 from netdp.report import picture, save_picture, summarise, summary_table
 from netdp.report.layout import positions
-from netdp.report.numbers import readable
 
 MASKED = Gossip(graphs.hypercube(4), rounds=9, sigma=2.0, masks=20.0)
 

@@ -16,6 +16,7 @@ from netdp.privacy._numeric import FloatArray, check_losses, frozen, jsonable, s
 from netdp.privacy.adjacency import Adjacency
 from netdp.privacy.curve import Curve
 from netdp.privacy.curves import GaussianCurve
+from netdp.privacy.readable import readable
 
 E = TypeVar("E", bound=Enum)
 
@@ -108,8 +109,8 @@ class Guarantee:
     [  nan 4.887 2.254]
     >>> print(loss.describe(delta=1e-6))
     privacy loss of 2 parties, as a gaussian curve
-      worst: epsilon = 4.887 at delta = 1e-06
-      factor of the local-DP loss: worst 1, mean 0.625
+      worst: epsilon = 4.89 at delta = 1e-06
+      factor of the local-DP loss: worst 1.00, mean 0.625
       against: party 0
       adjacency: replace, one user's whole data is replaced by any other data (user level)
       claim: exact: the true loss, attained in the worst case
@@ -217,9 +218,11 @@ class Guarantee:
                 about = _name_parties(self.targets.tolist())
         lines = [f"privacy loss of {about}, as a {self.curve.kind} curve"]
         if delta is not None:
-            lines.append(f"  worst: epsilon = {self.worst_epsilon(delta):.4g} at delta = {delta:g}")
+            lines.append(f"  worst: epsilon = {readable(self.worst_epsilon(delta))} at delta = {delta:g}")
         if self.factor is not None:
-            lines.append(f"  factor of the local-DP loss: worst {self.worst:.4g}, mean {self.mean_factor:.4g}")
+            lines.append(
+                f"  factor of the local-DP loss: worst {readable(self.worst)}, mean {readable(self.mean_factor)}"
+            )
         lines.append(f"  against: {self._against()}")
         lines.append(f"  adjacency: {self.adjacency.value}, {self.adjacency.meaning}")
         lines.append(f"  claim: {self.claim.meaning}")

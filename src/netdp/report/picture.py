@@ -17,10 +17,10 @@ import numpy.typing as npt
 
 from netdp.accounting import account, pairwise
 from netdp.errors import InvalidValue, MissingDependency, NetdpError
+from netdp.privacy.readable import readable
 from netdp.protocols import Gossip
 
 from .layout import positions
-from .numbers import readable
 from .summary import Summary
 
 FloatArray = npt.NDArray[np.float64]

@@ -12,9 +12,8 @@ import numpy.typing as npt
 from netdp.accounting import account, local_dp, trusted_curator
 from netdp.errors import InvalidValue
 from netdp.privacy import Guarantee
+from netdp.privacy.readable import readable
 from netdp.protocols import Gossip
-
-from .numbers import readable
 
 FloatArray = npt.NDArray[np.float64]
 Progress = Callable[[int, int], None]
