@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 
 from netdp import Gossip, account, graphs
-from netdp.accounting import gossip, krylov, wide
+from netdp.accounting import krylov, wide
 from netdp.views import GossipView
 
 
 def leverage(space):
-    return (space.basis**2).sum(axis=1)
+    return krylov.leverage(space.basis)
 
 
 def zoo(seed):
@@ -30,7 +30,8 @@ def zoo(seed):
     return GossipView.of(protocol, int(rng.integers(graph.n)))
 
 
-@pytest.mark.parametrize("start", range(0, 300, 20))
+# 4291 had a spurious direction of size 1.3e-5; 8177 and 9000 … are where rounding had grown most.
+@pytest.mark.parametrize("start", [*range(0, 300, 20), 4280, 8170, 8980])
 def test_clear_spaces_are_right(start):
     """Where floating point saw no doubtful direction it has the right rank and factors within its margin."""
     doubtful = 0
@@ -43,7 +44,7 @@ def test_clear_spaces_are_right(start):
             assert fast.rank >= exact.rank  # borderline directions were counted as seen
         else:
             assert fast.ranks == exact.ranks, seed
-            np.testing.assert_allclose(leverage(fast), leverage(exact), atol=gossip.TILT, rtol=0)
+            np.testing.assert_allclose(leverage(fast), leverage(exact), atol=fast.tilt, rtol=0)
     assert doubtful < 10  # most cases are clear, or the test shows nothing
 
 

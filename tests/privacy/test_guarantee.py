@@ -93,7 +93,7 @@ def test_describe_tells_everything():
     for part in (
         "2 parties, as a gaussian curve",
         "epsilon = 4.89 at delta = 1e-06",
-        "worst 1, mean 0.625",
+        "worst 1.00, mean 0.625",
         "2 parties (3, 5) together",
         "zero-out",
         "exact: the true loss",

@@ -29,13 +29,11 @@ from netdp.protocols import response
 from netdp.views import GossipView
 
 from . import wide
-from .krylov import Progress, SeenSpace, seen_space
+from .krylov import Progress, SeenSpace, leverage, seen_space
 
 FloatArray = npt.NDArray[np.float64]
 
 UNIT = float(np.finfo(np.float64).eps)
-# How far the computed seen space may be tilted from the true one when no direction was doubtful (see krylov).
-TILT = 1e-12
 # A result whose rounding margin is at most this much is called exact; a wider one an upper bound.
 EXACT_BELOW = 1e-6
 # Dense inverses for the fallback that reveals everything are affordable up to here.
@@ -95,14 +93,11 @@ def _unrefreshed(view: GossipView, space: SeenSpace) -> Factors:
         covariance = _masked_covariance(view, space.basis)
         values = _quadratic_form(_cholesky(covariance), space.basis)
         condition = 1.0 + 2.0 * view.protocol.masks * float(view.protocol.graph.degrees.max())
-        slack = (TILT + 8 * space.rank * UNIT) * condition
+        slack = (space.tilt + 8 * space.rank * UNIT) * condition
     else:
-        values = np.zeros(len(view.hidden))
-        for column in range(space.rank):
-            values += space.basis[:, column] ** 2
-        slack = TILT
+        values, slack = leverage(space.basis), space.tilt
     # A tilt of the space moves a factor by an absolute amount; parties out of reach stay at exactly zero.
-    values = np.where(values > 0, values * (1 + slack) + TILT, 0.0)
+    values = np.where(values > 0, values * (1 + slack) + space.tilt, 0.0)
     return _factors(view, values, slack, space.rank, notes)
 
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from netdp.graphs.mixing import edge_denominators
 from netdp.views import GossipView
 
-from .krylov import SeenSpace
+from .krylov import CALM_TILT, SeenSpace
 
 BITS = 768
 _ZERO = 1 << (BITS - 300)
@@ -59,7 +59,7 @@ def seen_space(view: GossipView) -> SeenSpace:
     basis = np.asfortranarray((np.vstack(blocks) / (1 << BITS)).astype(np.float64).T)
     if np.abs(basis.T @ basis - np.eye(basis.shape[1])).max() > 1e-13 * max(n, 100):
         doubtful = True
-    return SeenSpace(basis, tuple(ranks), doubtful, "768-bit")
+    return SeenSpace(basis, tuple(ranks), doubtful, CALM_TILT, "768-bit")
 
 
 def _step(view: GossipView) -> Any:
