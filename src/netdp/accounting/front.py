@@ -6,12 +6,13 @@ import os
 import threading
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from netdp.errors import InvalidValue, Unsupported
-from netdp.privacy import Adjacency, Claim, GaussianCurve, Guarantee, RenyiCurve
+from netdp.privacy import Claim, Guarantee
 from netdp.privacy.guarantee import weakest
 from netdp.protocols import Gossip
 from netdp.views import GossipView, observer_set
@@ -19,6 +20,8 @@ from netdp.views import GossipView, observer_set
 from .gossip import factors
 from .krylov import Progress
 from .published import muffliato
+from .registry import certified, published
+from .statements import certified_statement, published_statement
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -26,10 +29,16 @@ METHODS = ("certified", "published")
 # A matrix of this many parties takes 3 GB.
 MAX_PAIRWISE = 20_000
 
-REFERENCES = (
-    "netdp, docs/guarantees.md: exact loss of linear-Gaussian views, refreshed and masked gossip.",
-    "J. Dong, A. Roth, W. Su. Gaussian Differential Privacy. JRSS B, 2022.",
-)
+
+@certified.register
+def _gossip(protocol: Gossip, observers: tuple[int, ...], *, progress: Progress | None = None) -> Guarantee:
+    result = factors(GossipView(protocol, observers), progress)
+    return certified_statement(protocol, result.values, observers, result.claim, result.slack, result.notes)
+
+
+@published.register
+def _muffliato(protocol: Gossip, observers: tuple[int, ...], *, progress: Progress | None = None) -> Guarantee:
+    return published_statement(protocol, muffliato.theorem12(protocol, observers), observers)
 
 
 def account(
@@ -38,11 +47,12 @@ def account(
     *,
     method: str = "certified",
     progress: Progress | None = None,
+    **options: Any,
 ) -> Guarantee:
     """What `observers` (several = they collude) learn about every other party, before anything is sent.
 
     `method="published"` computes the paper's formula instead, which is not a guarantee and says so.
-    `progress(done, total)` is told of every round.
+    `progress(done, total)` is told of every round; other options belong to particular protocols.
 
     >>> import netdp
     >>> p = netdp.Gossip(netdp.graphs.hypercube(6), rounds=20, sigma=4.0, masks=100.0)
@@ -52,10 +62,8 @@ def account(
     """
     _check_method(method)
     members = observer_set(protocol.graph, observers)
-    if method == "published":
-        return _published(protocol, muffliato.theorem12(protocol, members), members)
-    result = factors(GossipView(protocol, members), progress)
-    return _certified(protocol, result.values, members, result.claim, result.slack, result.notes)
+    accountant = certified if method == "certified" else published
+    return accountant(protocol, members, progress=progress, **options)
 
 
 def pairwise(
@@ -77,7 +85,7 @@ def pairwise(
             "use account(protocol, observers=[v]) for the observers of interest"
         )
     if method == "published":
-        return _published(protocol, muffliato.theorem1_pairwise(protocol), "each")
+        return published_statement(protocol, muffliato.theorem1_pairwise(protocol), "each")
     values = np.empty((n, n), order="F")
     claims, slacks, notes = {Claim.EXACT}, [0.0], set[str]()
     protocol.matrix, protocol.gamma  # noqa: B018  computed once, before the threads start
@@ -104,59 +112,7 @@ def pairwise(
         except BaseException:
             stop.set()
             raise
-    return _certified(protocol, values, "each", weakest(*claims), max(slacks), tuple(sorted(notes)))
-
-
-def _certified(
-    protocol: Gossip,
-    factor: FloatArray,
-    observers: tuple[int, ...] | str,
-    claim: Claim,
-    slack: float,
-    notes: tuple[str, ...],
-) -> Guarantee:
-    return Guarantee(
-        curve=GaussianCurve(np.sqrt(factor) * protocol.local_mu),
-        targets=None,
-        observers=observers,
-        adjacency=Adjacency.REPLACE,
-        claim=claim,
-        assumptions=(*gossip_assumptions(protocol), *notes),
-        references=REFERENCES,
-        factor=factor,
-        slack=slack,
-    )
-
-
-def _published(protocol: Gossip, factor: FloatArray, observers: tuple[int, ...] | str) -> Guarantee:
-    return Guarantee(
-        curve=RenyiCurve.linear(factor * protocol.local_mu**2 / 2),
-        targets=None,
-        observers=observers,
-        adjacency=Adjacency.REPLACE,
-        claim=Claim.PUBLISHED,
-        assumptions=("the formula of the paper, as printed; it is not a bound",),
-        references=muffliato.REFERENCES,
-        errata=muffliato.ERRATA,
-        factor=factor,
-    )
-
-
-def gossip_assumptions(protocol: Gossip) -> tuple[str, ...]:
-    """What must hold for the certified number to hold."""
-    assumptions = [
-        f"two values of one party differ by at most {protocol.sensitivity:g} in L2 norm (clip before the noise is added)",
-        "all parties follow the protocol to its end; the observers pool their own data, noise and all they receive",
-        "graph, weights, rounds and noise levels are public; messages are readable by sender and receiver alone",
-        "values are fixed before the first send and do not react to messages",
-        "every party keeps its final estimate; if party p publishes it, count p among the observers",
-        "noise is real-valued Gaussian; a deployment on a grid adds its distance to δ",
-    ]
-    if protocol.masks > 0:
-        assumptions.append(
-            "the mask of an edge is known to its two ends only; drawn from a shared seed, it is as good as its generator"
-        )
-    return tuple(assumptions)
+    return certified_statement(protocol, values, "each", weakest(*claims), max(slacks), tuple(sorted(notes)))
 
 
 def _check_method(method: str) -> None:

@@ -10,6 +10,8 @@ squared error around the true mean x̄, averaged over the parties, is
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import singledispatch
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -45,7 +47,8 @@ class ExpectedError:
         return float(np.sqrt(self.total))
 
 
-def expected_error(protocol: Gossip, values: npt.ArrayLike | None = None) -> ExpectedError:
+@singledispatch
+def expected_error(protocol: Any, values: npt.ArrayLike | None = None) -> ExpectedError:
     """The expected error of `protocol`; `values` (n,) or (n, d) adds what mixing leaves of their spread.
 
     With vectors, the error is the squared L2 norm, so each coordinate's noise counts.
@@ -55,9 +58,14 @@ def expected_error(protocol: Gossip, values: npt.ArrayLike | None = None) -> Exp
     >>> round(error.noise, 9)                                         # one round averages perfectly: σ²/n
     1.0
     """
+    raise Unsupported(f"the error of {type(protocol).__name__} cannot be predicted")
+
+
+@expected_error.register
+def _gossip_error(protocol: Gossip, values: npt.ArrayLike | None = None) -> ExpectedError:
     graph, W = protocol.graph, protocol.matrix
     n, T = graph.n, protocol.rounds
-    data = _checked(values, n) if values is not None else np.zeros((n, 1))
+    data = checked_values(values, n) if values is not None else np.zeros((n, 1))
     if n > MAX_PARTIES:
         raise Unsupported(f"the exact error runs over all pairs of {n} parties; it is offered up to {MAX_PARTIES}")
 
@@ -88,7 +96,8 @@ def expected_error(protocol: Gossip, values: npt.ArrayLike | None = None) -> Exp
     )
 
 
-def _checked(values: npt.ArrayLike, n: int) -> FloatArray:
+def checked_values(values: npt.ArrayLike, n: int) -> FloatArray:
+    """The values as (n, d) numbers; refuses another number of parties, nan and inf."""
     data = np.asarray(values, dtype=np.float64)
     data = data[:, None] if data.ndim == 1 else data
     if data.ndim != 2 or len(data) != n:
