@@ -6,16 +6,25 @@ import sys
 import netdp
 
 PUBLIC = [
+    "Central",
+    "CentralDescent",
+    "ErdosRenyiGossip",
     "ExpectedError",
     "Gossip",
+    "GossipDescent",
     "Graph",
     "Guarantee",
+    "Local",
+    "LocalDescent",
     "NetdpError",
+    "RandomizedGossip",
+    "VaryingGossip",
     "account",
     "expected_error",
     "graphs",
     "local_dp",
     "pairwise",
+    "simulate",
     "trusted_curator",
 ]
 

@@ -13,30 +13,47 @@ __version__ = "0.1.0"
 
 # Public names and the module each comes from; loaded on first use, so that `import netdp` is quick.
 _PUBLIC = {
+    "Central": "netdp.protocols",
+    "CentralDescent": "netdp.protocols",
+    "ErdosRenyiGossip": "netdp.protocols",
     "ExpectedError": "netdp.accounting",
     "Gossip": "netdp.protocols",
+    "GossipDescent": "netdp.protocols",
     "Graph": "netdp.graphs",
     "Guarantee": "netdp.privacy",
+    "Local": "netdp.protocols",
+    "LocalDescent": "netdp.protocols",
     "NetdpError": "netdp.errors",
+    "RandomizedGossip": "netdp.protocols",
+    "VaryingGossip": "netdp.protocols",
     "account": "netdp.accounting",
     "expected_error": "netdp.accounting",
     "local_dp": "netdp.accounting",
     "pairwise": "netdp.accounting",
     "trusted_curator": "netdp.accounting",
 }
-_ROOMS = ("errors", "graphs", "privacy", "protocols", "views", "accounting", "report")
+_ROOMS = ("errors", "graphs", "privacy", "protocols", "views", "accounting", "simulate", "learn", "report")
 
 __all__ = [  # pinned by tests/test_public.py
+    "Central",
+    "CentralDescent",
+    "ErdosRenyiGossip",
     "ExpectedError",
     "Gossip",
+    "GossipDescent",
     "Graph",
     "Guarantee",
+    "Local",
+    "LocalDescent",
     "NetdpError",
+    "RandomizedGossip",
+    "VaryingGossip",
     "account",
     "expected_error",
     "graphs",
     "local_dp",
     "pairwise",
+    "simulate",
     "trusted_curator",
 ]
 
@@ -46,7 +63,18 @@ if TYPE_CHECKING:
     from netdp.errors import NetdpError
     from netdp.graphs import Graph
     from netdp.privacy import Guarantee
-    from netdp.protocols import Gossip
+    from netdp.protocols import (
+        Central,
+        CentralDescent,
+        ErdosRenyiGossip,
+        Gossip,
+        GossipDescent,
+        Local,
+        LocalDescent,
+        RandomizedGossip,
+        VaryingGossip,
+    )
+    from netdp.simulate import simulate
 
 
 def __getattr__(name: str) -> Any:

@@ -26,6 +26,12 @@ def exact_factors():
 
 
 @pytest.fixture(scope="session")
+def brute_force():
+    """The module of exact rational computations."""
+    return brute
+
+
+@pytest.fixture(scope="session")
 def random_graph():
     """A connected random graph of n nodes: a random tree plus some edges."""
 

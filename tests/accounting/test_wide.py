@@ -6,6 +6,7 @@ import pytest
 
 from netdp import Gossip, account, graphs
 from netdp.accounting import krylov, wide
+from netdp.accounting.modular import krylov_rank
 from netdp.views import GossipView
 
 
@@ -97,5 +98,23 @@ def test_wide_step_is_the_matrix(mixing):
     vector = rng.standard_normal(34)
     vector[[0, 33]] = 0
     scaled = np.array([[int(x * 2**60) << (wide.BITS - 60) for x in vector]], dtype=object)
-    product = (wide._step(view)(scaled) / (1 << wide.BITS)).astype(float)[0]
+    product = (wide.step(view.protocol.graph, mixing, view.observers)(scaled) / (1 << wide.BITS)).astype(float)[0]
     np.testing.assert_allclose(product, view.step(vector[:, None])[:, 0], atol=1e-15)
+
+
+def test_modular_rank_agrees():
+    """Three ways to the same rank: long integers, residues modulo primes, and floating point where it is sure."""
+    for seed in range(40):
+        view = zoo(seed)
+        exact = wide.seen_space(view).rank
+        assert krylov_rank(view) == exact
+    assert krylov_rank(GossipView.of(Gossip(graphs.hypercube(8), rounds=30, sigma=1.0), 0)) == 57
+
+
+def test_a_lost_direction_is_noticed(monkeypatch):
+    """If rounding swallowed a direction, the exact rank would say so and the space would be doubtful."""
+    view = GossipView.of(Gossip(graphs.dataset("karate"), rounds=20, sigma=1.0), 0)  # 29 of 33 directions
+    monkeypatch.setattr(krylov, "CALM", 10.0)
+    assert not krylov.seen_space(view).doubtful
+    monkeypatch.setattr(krylov, "krylov_rank", lambda _: 30)
+    assert krylov.seen_space(view).doubtful

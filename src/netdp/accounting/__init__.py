@@ -1,5 +1,6 @@
 """From a protocol or a view to a guarantee: certified accountants here, the papers' formulas in `published`."""
 
+from . import iteration, sequences, utility_varying  # noqa: F401  register what they handle
 from .baselines import local_dp, trusted_curator
 from .front import METHODS, account, pairwise
 from .utility import ExpectedError, expected_error

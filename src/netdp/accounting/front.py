@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import threading
 from collections.abc import Iterable
@@ -12,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from netdp.errors import InvalidValue, Unsupported
-from netdp.privacy import Claim, Guarantee
+from netdp.graphs import Graph
+from netdp.privacy import GaussianCurve, Guarantee, RenyiCurve
 from netdp.privacy.guarantee import weakest
 from netdp.protocols import Gossip
 from netdp.views import GossipView, observer_set
@@ -42,7 +44,7 @@ def _muffliato(protocol: Gossip, observers: tuple[int, ...], *, progress: Progre
 
 
 def account(
-    protocol: Gossip,
+    protocol: Any,
     observers: int | str | Iterable[int | str],
     *,
     method: str = "certified",
@@ -61,44 +63,51 @@ def account(
     (0.0182, 'exact')
     """
     _check_method(method)
-    members = observer_set(protocol.graph, observers)
+    members = observer_set(_parties(protocol), observers)
     accountant = certified if method == "certified" else published
     return accountant(protocol, members, progress=progress, **options)
 
 
 def pairwise(
-    protocol: Gossip,
+    protocol: Any,
     *,
     method: str = "certified",
     progress: Progress | None = None,
     workers: int | None = None,
+    **options: Any,
 ) -> Guarantee:
     """What every party v alone learns about every other party u: matrices [u, v], nan on the diagonal.
 
-    `progress(done, total)` is called now and then; `workers` threads are used (all cores by default).
+    `progress(done, total)` is called now and then; `workers` threads are used (all cores by default). Other options
+    belong to particular protocols, as in `account`.
     """
     _check_method(method)
-    n = protocol.graph.n
+    parties = _parties(protocol)
+    n = parties if isinstance(parties, int) else parties.n
     if n > MAX_PAIRWISE:
         raise Unsupported(
             f"all pairs of {n} parties are {n**2:.1e} numbers; pairwise is offered up to {MAX_PAIRWISE} parties, "
             "use account(protocol, observers=[v]) for the observers of interest"
         )
-    if method == "published":
+    if method == "published" and isinstance(protocol, Gossip):
         return published_statement(protocol, muffliato.theorem1_pairwise(protocol), "each")
+    accountant = certified if method == "certified" else published
+    if isinstance(protocol, Gossip):
+        protocol.matrix, protocol.gamma  # noqa: B018  computed once, before the threads start
     values = np.empty((n, n), order="F")
-    claims, slacks, notes = {Claim.EXACT}, [0.0], set[str]()
-    protocol.matrix, protocol.gamma  # noqa: B018  computed once, before the threads start
+    columns: dict[int, Guarantee] = {}
     stop = threading.Event()
 
     def one(v: int) -> None:
         if stop.is_set():
             return
-        result = factors(GossipView(protocol, (v,)))
-        values[:, v] = result.values
-        claims.add(result.claim)
-        slacks.append(result.slack)
-        notes.update(result.notes)
+        column = accountant(protocol, (v,), progress=None, **options)
+        if column.factor is None or not isinstance(column.curve, GaussianCurve | RenyiCurve):
+            raise Unsupported(
+                f"losses of {type(protocol).__name__} are no multiples of a local loss; account one by one"
+            )
+        values[:, v] = column.factor
+        columns[v] = dataclasses.replace(column, curve=GaussianCurve(0.0), factor=None)  # only its words are kept
 
     from threadpoolctl import threadpool_limits
 
@@ -112,7 +121,23 @@ def pairwise(
         except BaseException:
             stop.set()
             raise
-    return certified_statement(protocol, values, "each", weakest(*claims), max(slacks), tuple(sorted(notes)))
+    said = [columns[v] for v in range(n)]
+    mu = np.sqrt(values) * protocol.local_mu
+    return dataclasses.replace(
+        said[0],
+        curve=GaussianCurve(mu) if method == "certified" else RenyiCurve.linear(mu**2 / 2),
+        observers="each",
+        claim=weakest(*(column.claim for column in said)),
+        assumptions=tuple(dict.fromkeys(text for column in said for text in column.assumptions)),
+        factor=values,
+        slack=max(column.slack for column in said),
+    )
+
+
+def _parties(protocol: Any) -> Graph | int:
+    """Where observers are looked up: the protocol's graph, the first of its graphs, or just its number of parties."""
+    graph = getattr(protocol, "graph", None)
+    return protocol.n if graph is None else graph if isinstance(graph, Graph) else graph[0]
 
 
 def _check_method(method: str) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from netdp.privacy import Adjacency, Claim, GaussianCurve, Guarantee, RenyiCurve
-from netdp.protocols import Gossip
+from netdp.protocols import Gossip, GossipDescent, RandomizedGossip, VaryingGossip
 
 from .published import muffliato
 
@@ -19,7 +19,7 @@ REFERENCES = (
 
 
 def certified_statement(
-    protocol: Gossip,
+    protocol: Gossip | RandomizedGossip | VaryingGossip,
     factor: FloatArray,
     observers: tuple[int, ...] | str,
     claim: Claim,
@@ -39,7 +39,12 @@ def certified_statement(
     )
 
 
-def published_statement(protocol: Gossip, factor: FloatArray, observers: tuple[int, ...] | str) -> Guarantee:
+def published_statement(
+    protocol: Gossip | GossipDescent | RandomizedGossip,
+    factor: FloatArray,
+    observers: tuple[int, ...] | str,
+    errata: tuple[str, ...] = (),
+) -> Guarantee:
     return Guarantee(
         curve=RenyiCurve.linear(factor * protocol.local_mu**2 / 2),
         targets=None,
@@ -48,12 +53,12 @@ def published_statement(protocol: Gossip, factor: FloatArray, observers: tuple[i
         claim=Claim.PUBLISHED,
         assumptions=("the formula of the paper, as printed; it is not a bound",),
         references=muffliato.REFERENCES,
-        errata=muffliato.ERRATA,
+        errata=(*muffliato.ERRATA, *errata),
         factor=factor,
     )
 
 
-def gossip_assumptions(protocol: Gossip) -> tuple[str, ...]:
+def gossip_assumptions(protocol: Gossip | RandomizedGossip | VaryingGossip) -> tuple[str, ...]:
     """What must hold for the certified number to hold."""
     assumptions = [
         f"two values of one party differ by at most {protocol.sensitivity:g} in L2 norm (clip before the noise is added)",
@@ -63,7 +68,7 @@ def gossip_assumptions(protocol: Gossip) -> tuple[str, ...]:
         "every party keeps its final estimate; if party p publishes it, count p among the observers",
         "noise is real-valued Gaussian; a deployment on a grid adds its distance to δ",
     ]
-    if protocol.masks > 0:
+    if isinstance(protocol, Gossip) and protocol.masks > 0:
         assumptions.append(
             "the mask of an edge is known to its two ends only; drawn from a shared seed, it is as good as its generator"
         )

@@ -11,11 +11,13 @@ the result is checked at the end.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from netdp.graphs import Graph
 from netdp.graphs.mixing import edge_denominators
 from netdp.views import GossipView
 
@@ -39,7 +41,7 @@ def affordable(view: GossipView) -> bool:
 
 def seen_space(view: GossipView) -> SeenSpace:
     """The seen space of a view, decided in long integers; the basis is returned in floating point."""
-    multiply = _step(view)
+    multiply = step(view.protocol.graph, view.protocol.mixing, view.observers)
     n, honest, boundary = len(view.hidden), int(view.hidden.sum()), view.boundary
     newest: Wide = np.zeros((len(boundary), n), dtype=object)  # rows are directions
     newest[np.arange(len(boundary)), boundary] = 1 << BITS
@@ -49,34 +51,43 @@ def seen_space(view: GossipView) -> SeenSpace:
         for _ in range(2):
             for earlier in blocks[-2:]:
                 rest = rest - _project(rest, earlier)
-        newest, unclear = _orthonormal(rest)
+        newest, unclear = orthonormal(rest)
         doubtful |= unclear
         ranks.append(len(newest))
         if len(newest):
             blocks.append(newest)
     if ranks[-1] == 0:
         ranks.pop()
-    basis = np.asfortranarray((np.vstack(blocks) / (1 << BITS)).astype(np.float64).T)
-    if np.abs(basis.T @ basis - np.eye(basis.shape[1])).max() > 1e-13 * max(n, 100):
+    return rounded(np.vstack(blocks), tuple(ranks), doubtful)
+
+
+def rounded(directions: Wide, ranks: tuple[int, ...], doubtful: bool) -> SeenSpace:
+    """The space of these orthonormal rows in floating point; rows that are not orthonormal after all make it doubtful."""
+    basis = np.asfortranarray((directions / (1 << BITS)).astype(np.float64).T)
+    n, k = basis.shape
+    if k and np.abs(basis.T @ basis - np.eye(k)).max() > 1e-13 * max(n, 100):
         doubtful = True
-    return SeenSpace(basis, tuple(ranks), doubtful, CALM_TILT, "768-bit")
+    return SeenSpace(basis, ranks, doubtful, CALM_TILT, "768-bit")
 
 
-def _step(view: GossipView) -> Any:
+def step(graph: Graph, mixing: str, observers: Iterable[int]) -> Callable[[Wide], Wide]:
     """Multiplication of row vectors by W_HH in wide arithmetic."""
-    graph = view.protocol.graph
-    denominators = edge_denominators(graph, view.protocol.mixing).tolist()
+    denominators = edge_denominators(graph, mixing).tolist() if graph.m else []
     weights: Wide = np.array([(1 << BITS) // d for d in denominators], dtype=object)
     diagonal: Wide = np.full(graph.n, 1 << BITS, dtype=object)
     starts = graph.indptr[:-1]
     has_neighbours = np.diff(graph.indptr) > 0
-    diagonal[has_neighbours] -= np.add.reduceat(weights, starts[has_neighbours])
-    observers = list(view.observers)
+    if graph.m:
+        diagonal[has_neighbours] -= np.add.reduceat(weights, starts[has_neighbours])
+    struck = list(observers)
 
     def multiply(rows: Wide) -> Wide:
         product = rows * diagonal
-        product[:, has_neighbours] += np.add.reduceat(rows[:, graph.indices] * weights, starts[has_neighbours], axis=1)
-        product[:, observers] = 0
+        if graph.m:
+            product[:, has_neighbours] += np.add.reduceat(
+                rows[:, graph.indices] * weights, starts[has_neighbours], axis=1
+            )
+        product[:, struck] = 0
         return product >> BITS
 
     return multiply
@@ -86,7 +97,7 @@ def _project(rows: Wide, basis: Wide) -> Wide:
     return np.asarray(((rows @ basis.T >> BITS) @ basis) >> BITS)
 
 
-def _orthonormal(rows: Wide) -> tuple[Wide, bool]:
+def orthonormal(rows: Wide) -> tuple[Wide, bool]:
     """Gram–Schmidt with pivoting; the second value says whether some size was neither zero nor clear."""
     kept: list[Wide] = []
     left = list(rows)

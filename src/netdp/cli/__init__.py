@@ -8,7 +8,7 @@ import typer
 
 from netdp.errors import NetdpError
 
-from . import account, graphs
+from . import account, graphs, plan
 
 app = typer.Typer(
     name="netdp",
@@ -20,6 +20,7 @@ app = typer.Typer(
 )
 app.command("account")(account.account)
 app.command("graphs")(graphs.list_graphs)
+app.command("plan")(plan.plan)
 
 
 @app.callback(invoke_without_command=True)

@@ -55,3 +55,31 @@ def csr_times_block(indptr: Any, indices: Any, data: Any, block: FloatArray) -> 
             )
         )
     return out
+
+
+@njit(nogil=True, cache=True)
+def average_along(edges: Any, state: Any, watched: Any, seen: Any) -> None:
+    """Replace, edge after edge, the states of its two ends by their mean, in place; (−1, −1) does nothing.
+
+    Before each exchange, what a watched party is about to receive is written to the next row of `seen`.
+
+    >>> state, nobody = np.array([[0.0], [4.0], [8.0]]), np.zeros(3, dtype=bool)
+    >>> average_along(np.array([[0, 1], [-1, -1], [1, 2]]), state, nobody, np.empty((0, 1)))
+    >>> state.ravel().tolist()
+    [2.0, 5.0, 5.0]
+    """
+    row = 0
+    for step in range(len(edges)):
+        u, w = edges[step, 0], edges[step, 1]
+        if u < 0:
+            continue
+        if watched[u]:  # as in a transcript: by receiver, and the first end is the smaller number
+            seen[row] = state[w]
+            row += 1
+        if watched[w]:
+            seen[row] = state[u]
+            row += 1
+        for column in range(state.shape[1]):
+            mean = 0.5 * (state[u, column] + state[w, column])
+            state[u, column] = mean
+            state[w, column] = mean

@@ -156,23 +156,23 @@ def dataset(name: str) -> Graph:
         import networkx as nx
 
         return from_networkx(getattr(nx, _BUNDLED[name])(), name=name)
-    graph = read(_locate(entry), name=name)
+    graph = read(data_file(entry.file, entry.name, entry.origin), name=name)
     return graph.largest_component() if entry.largest_component else graph
 
 
-def _locate(entry: Dataset) -> Path:
-    assert entry.file is not None
+def data_file(file: str, name: str, origin: str | None) -> Path:
+    """Where a data file is: in the folder NETDP_DATA, then in the cache folder, plain or gzipped; refuses if nowhere."""
     folders = []
     if given := os.environ.get("NETDP_DATA"):
         folders.append(Path(given))
     # an empty XDG variable counts as unset, by that specification
     folders.append(Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "netdp")
     for folder in folders:
-        for candidate in (folder / entry.file, folder / (entry.file + ".gz")):
+        for candidate in (folder / file, folder / (file + ".gz")):
             if candidate.is_file():
                 return candidate
     setting = "" if given else "set NETDP_DATA to the data folder, or "
     raise DataNotFound(
-        f"the data set {entry.name!r} is not on this machine: no file {entry.file} (or .gz) in "
-        f"{' or '.join(map(str, folders))}; {setting}put the file there, from {entry.origin}"
+        f"the data set {name!r} is not on this machine: no file {file} (or .gz) in "
+        f"{' or '.join(map(str, folders))}; {setting}put the file there, from {origin}"
     )

@@ -18,8 +18,6 @@ the views, the accountants and the error prediction all run it, each on its own 
 from __future__ import annotations
 
 import dataclasses
-import math
-import numbers
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -33,6 +31,9 @@ from netdp.errors import InvalidValue
 from netdp.graphs import Graph
 from netdp.graphs.mixing import MIXINGS, mixing_matrix
 from netdp.graphs.spectrum import chebyshev_gamma, spectral_gap
+
+from .checks import count, non_negative, positive
+from .description import fields_of
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -78,11 +79,11 @@ class Gossip:
                 f"graph must be a netdp Graph, got {type(self.graph).__name__}; "
                 "see netdp.graphs.from_networkx and netdp.graphs.read"
             )
-        object.__setattr__(self, "rounds", _count("rounds", self.rounds))
+        object.__setattr__(self, "rounds", count("rounds", self.rounds))
         for name in ("sigma", "sensitivity"):
-            object.__setattr__(self, name, _positive(name, getattr(self, name)))
+            object.__setattr__(self, name, positive(name, getattr(self, name)))
         for name in ("refresh", "masks"):
-            object.__setattr__(self, name, _non_negative(name, getattr(self, name)))
+            object.__setattr__(self, name, non_negative(name, getattr(self, name)))
         if not isinstance(self.accelerated, bool | np.bool_):
             raise InvalidValue(f"accelerated must be True or False, got {self.accelerated!r}")
         object.__setattr__(self, "accelerated", bool(self.accelerated))
@@ -129,13 +130,7 @@ class Gossip:
     @classmethod
     def from_dict(cls, description: dict[str, Any]) -> Gossip:
         """Inverse of `to_dict`; refuses unknown fields."""
-        fields = dict(description)
-        kind = fields.pop("protocol", "gossip")
-        if kind != "gossip":
-            raise InvalidValue(f"this describes the protocol {kind!r}, not 'gossip'")
-        known = {f.name for f in dataclasses.fields(cls)}
-        if unknown := sorted(set(fields) - known):
-            raise InvalidValue(f"unknown fields {unknown} for gossip; known: {sorted(known)}")
+        fields = fields_of(cls, "gossip", description)
         if "graph" not in fields:
             raise InvalidValue("the description of a gossip protocol has no 'graph'")
         return cls(graph=Graph.from_dict(fields.pop("graph")), **fields)
@@ -169,29 +164,3 @@ def response(
             following = gamma * following + (1.0 - gamma) * previous
         previous, current = current, following
         yield current
-
-
-def _count(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
-        raise InvalidValue(f"{name} must be a whole number ≥ 1, got {value!r}")
-    return int(value)
-
-
-def _positive(name: str, value: Any) -> float:
-    number = _real(name, value)
-    if not (math.isfinite(number) and number > 0):
-        raise InvalidValue(f"{name} must be a finite number > 0, got {value!r}")
-    return number
-
-
-def _non_negative(name: str, value: Any) -> float:
-    number = _real(name, value)
-    if not (math.isfinite(number) and number >= 0):
-        raise InvalidValue(f"{name} must be a finite number ≥ 0 (0 switches it off), got {value!r}")
-    return number
-
-
-def _real(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise InvalidValue(f"{name} must be a number, got {value!r}")
-    return float(value)

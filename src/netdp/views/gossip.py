@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from netdp.graphs.kernels import csr_times_block
-from netdp.protocols import Gossip
+from netdp.protocols import Gossip, GossipRounds
 
 from .observers import observer_set
 
@@ -33,13 +33,13 @@ IntArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class GossipView:
-    """What colluding `observers` see of a `Gossip` protocol."""
+    """What colluding `observers` see of gossip: a whole `Gossip`, or the rounds of one iteration of learning."""
 
-    protocol: Gossip
+    protocol: Gossip | GossipRounds
     observers: tuple[int, ...]
 
     @classmethod
-    def of(cls, protocol: Gossip, observers: int | str | Iterable[int | str]) -> GossipView:
+    def of(cls, protocol: Gossip | GossipRounds, observers: int | str | Iterable[int | str]) -> GossipView:
         """The view of the named observers."""
         return cls(protocol, observer_set(protocol.graph, observers))
 

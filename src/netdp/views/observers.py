@@ -10,8 +10,10 @@ from netdp.errors import InvalidValue
 from netdp.graphs import Graph
 
 
-def observer_set(graph: Graph, observers: int | str | Iterable[int | str]) -> tuple[int, ...]:
-    """The observers as sorted party numbers; refuses unknown, repeated, no or too many parties.
+def observer_set(graph: Graph | int, observers: int | str | Iterable[int | str]) -> tuple[int, ...]:
+    """The observers as sorted party numbers, looked up in a graph or among n parties.
+
+    Unknown, repeated, no or too many parties are refused.
 
     >>> from netdp import graphs
     >>> observer_set(graphs.ring(5), [3, 1])
@@ -23,14 +25,19 @@ def observer_set(graph: Graph, observers: int | str | Iterable[int | str]) -> tu
     """
     single = isinstance(observers, int | str | np.integer)
     given: list[int | str] = [observers] if single else list(observers)  # type: ignore[list-item, arg-type]
-    members = [graph.index(party) for party in given]
+    n = graph if isinstance(graph, int) else graph.n
+    members = [_number(n, party) if isinstance(graph, int) else graph.index(party) for party in given]
     if not members:
         raise InvalidValue("observers is empty; name at least one party, for example observers=[0]")
     if len(set(members)) < len(members):
         twice = next(party for party in members if members.count(party) > 1)
         raise InvalidValue(f"observer {twice} is named twice; name each colluding party once")
-    if len(members) == graph.n:
-        raise InvalidValue(
-            f"all {graph.n} parties observe, so nobody is left whose privacy could be at stake; name fewer"
-        )
+    if len(members) == n:
+        raise InvalidValue(f"all {n} parties observe, so nobody is left whose privacy could be at stake; name fewer")
     return tuple(sorted(members))
+
+
+def _number(n: int, party: int | str) -> int:
+    if isinstance(party, bool | str) or not 0 <= party < n or int(party) != party:
+        raise InvalidValue(f"no party {party!r}; the parties are 0 to {n - 1}")
+    return int(party)

@@ -7,6 +7,7 @@ parties and twenty rounds are 80 million messages, but one pattern.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy.typing as npt
 
 from netdp.errors import InvalidValue
 from netdp.graphs import Graph
-from netdp.protocols import Gossip
+from netdp.protocols import Gossip, VaryingGossip
 
 IntArray = npt.NDArray[np.int64]
 
@@ -58,6 +59,40 @@ class Transcript:
         edges = graph.edges()
         return cls(graph.n, (np.vstack([edges, edges[:, ::-1]]),), np.zeros(rounds, dtype=np.int64))
 
+    @classmethod
+    def varying(cls, graphs: Iterable[Graph]) -> Transcript:
+        """Everybody sends to all neighbours in the graph of the round; rounds on the same graph share a pattern."""
+        given = list(graphs)
+        numbers = {digest: k for k, digest in enumerate(dict.fromkeys(graph.digest for graph in given))}
+        distinct = {graph.digest: graph.edges() for graph in given}
+        patterns = tuple(np.vstack([distinct[digest], distinct[digest][:, ::-1]]) for digest in numbers)
+        return cls(given[0].n, patterns, np.array([numbers[graph.digest] for graph in given], dtype=np.int64))
+
+    @classmethod
+    def pairwise(cls, n: int, edges: npt.ArrayLike) -> Transcript:
+        """One exchange per step along the edges (steps, 2); (−1, −1) for a step in which nobody sends.
+
+        >>> Transcript.pairwise(3, [[0, 1], [-1, -1], [2, 1], [0, 1]]).exchanges().tolist()
+        [[0, 1], [-1, -1], [1, 2], [0, 1]]
+        """
+        pairs = np.sort(np.asarray(edges, dtype=np.int64).reshape(-1, 2), axis=1)
+        # One number per pair: sorting numbers is many times faster than sorting rows.
+        keys, schedule = np.unique(pairs[:, 0] * n + pairs[:, 1], return_inverse=True)
+        distinct = np.column_stack(np.divmod(keys, n))
+        return cls(n, tuple(np.array([e, e[::-1]])[: 2 * (e[0] >= 0)] for e in distinct), schedule.ravel())
+
+    def exchanges(self) -> IntArray:
+        """The inverse of `pairwise`: the two parties of every step, (−1, −1) if nobody sends; refuses other transcripts."""
+        ends = np.full((len(self.patterns), 2), -1, dtype=np.int64)
+        for k, pattern in enumerate(self.patterns):
+            if len(pattern) == 2 and np.array_equal(pattern[0], pattern[1, ::-1]):
+                ends[k] = np.sort(pattern[0])
+            elif len(pattern):
+                raise InvalidValue(
+                    f"a step of this transcript has {len(pattern)} messages; pairwise exchanges have two, there and back"
+                )
+        return ends[self.schedule]
+
     @property
     def rounds(self) -> int:
         """How many rounds it covers."""
@@ -79,6 +114,7 @@ class Transcript:
         blocks = [
             np.column_stack([np.full(len(received[k]), t, dtype=np.int64), received[k]])
             for t, k in enumerate(self.schedule.tolist())
+            if len(received[k])
         ]
         return np.vstack(blocks) if blocks else np.empty((0, 3), dtype=np.int64)
 
@@ -92,6 +128,8 @@ class Transcript:
         )
 
 
-def transcribe(protocol: Gossip) -> Transcript:
+def transcribe(protocol: Gossip | VaryingGossip) -> Transcript:
     """The transcript of a protocol whose messages do not depend on chance."""
+    if isinstance(protocol, VaryingGossip):
+        return Transcript.varying(protocol.graphs)
     return Transcript.synchronous(protocol.graph, protocol.rounds)

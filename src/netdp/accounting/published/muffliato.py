@@ -19,7 +19,7 @@ import numpy.typing as npt
 from numba import njit
 
 from netdp.graphs.kernels import csr_times_block
-from netdp.protocols import Gossip
+from netdp.protocols import Gossip, GossipRounds
 from netdp.views import observer_set
 
 FloatArray = npt.NDArray[np.float64]
@@ -51,10 +51,10 @@ def theorem1(protocol: Gossip, observer: int | str) -> FloatArray:
     return theorem12(protocol, [observer])
 
 
-def theorem12(protocol: Gossip, observers: int | str | Iterable[int | str]) -> FloatArray:
+def theorem12(protocol: Gossip | GossipRounds, observers: int | str | Iterable[int | str]) -> FloatArray:
     """Equation (14): the same sum over all w that talk to some colluder, colluders included, as printed."""
     members = observer_set(protocol.graph, observers)
-    senders = np.unique(np.concatenate([protocol.graph.neighbors(v) for v in members]))
+    senders = np.unique(np.concatenate([protocol.graph.neighbors(v) for v in members])).astype(np.int64)
     total = np.zeros(protocol.graph.n)
     for first in range(0, len(senders), _BLOCK):
         chosen = senders[first : first + _BLOCK]
@@ -122,7 +122,7 @@ def mean_loss(protocol: Gossip, observer: int | str) -> float:
     return protocol.rounds * int(protocol.graph.degrees[v]) / protocol.graph.n
 
 
-def _times_matrix(protocol: Gossip, block: FloatArray) -> FloatArray:
+def _times_matrix(protocol: Gossip | GossipRounds, block: FloatArray) -> FloatArray:
     W = protocol.matrix
     return csr_times_block(W.indptr, W.indices, W.data, block)
 

@@ -1,0 +1,101 @@
+"""Logistic regression over parties: losses and clipped gradients of all parties at once.
+
+Party i holds rows x_ij with labels y_ij = ±1 and the loss f_i(θ) = (1/m_i) Σ_j log(1 + exp(−y_ij θᵀx_ij)). Each row's
+gradient −y x/(1 + exp(yθᵀx)) is clipped to norm L by clipping its scalar factor at L/‖x‖. That factor is a non-decreasing
+function of the margin with slope at most 1/4, before and after clipping: the clipped gradient is the gradient of another
+convex function, still (max‖x‖²/4)-smooth. So a step of size ν ≤ 8/max‖x‖² is non-expansive, clipping or not, and the mean
+over a party's rows has norm at most L.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from netdp.errors import InvalidValue
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class LogisticParties:
+    """The data of n parties, padded to equally many rows: X (n, m, d), y (n, m) in {−1, +1}, weight (n, m) summing to 1."""
+
+    X: FloatArray
+    y: FloatArray
+    weight: FloatArray
+
+    @classmethod
+    def deal(cls, X: FloatArray, y: FloatArray, parties: int, seed: int | np.random.Generator = 0) -> LogisticParties:
+        """Deal the rows out to the parties at random, as evenly as possible.
+
+        >>> data = LogisticParties.deal(np.eye(5), np.array([1.0, 1, -1, -1, 1]), parties=2)
+        >>> (data.weight > 0).sum(axis=1).tolist()
+        [3, 2]
+        """
+        if len(X) < parties:
+            raise InvalidValue(
+                f"{len(X)} rows cannot be dealt out to {parties} parties; give fewer parties or more rows"
+            )
+        order = np.random.default_rng(seed).permutation(len(X))
+        return cls.of(
+            [X[part] for part in np.array_split(order, parties)], [y[part] for part in np.array_split(order, parties)]
+        )
+
+    @classmethod
+    def of(cls, Xs: Sequence[FloatArray], ys: Sequence[FloatArray]) -> LogisticParties:
+        """From one table per party."""
+        m = max(len(y) for y in ys)
+        X, y, weight = np.zeros((len(Xs), m, Xs[0].shape[1])), np.ones((len(Xs), m)), np.zeros((len(Xs), m))
+        for i, (rows, labels) in enumerate(zip(Xs, ys, strict=True)):
+            if not np.isin(labels, (-1.0, 1.0)).all():
+                wrong = float(labels[~np.isin(labels, (-1.0, 1.0))][0])
+                raise InvalidValue(f"party {i} has the label {wrong!r}; labels must be −1 or +1")
+            X[i, : len(labels)], y[i, : len(labels)], weight[i, : len(labels)] = rows, labels, 1.0 / len(labels)
+        return cls(X, y, weight)
+
+    @property
+    def n(self) -> int:
+        """How many parties."""
+        return len(self.X)
+
+    @property
+    def d(self) -> int:
+        """How many features."""
+        return int(self.X.shape[2])
+
+    @property
+    def smoothness(self) -> float:
+        """β = max‖x‖²/4."""
+        return float((self.X**2).sum(axis=2).max()) / 4
+
+    def gradients(self, models: FloatArray, clip: float, batch: FloatArray | None = None) -> FloatArray:
+        """The clipped gradient of every party at its own model (n, d); `batch` replaces the weights of the rows (SGD)."""
+        margins = np.matmul(self.X, models[:, :, None])[:, :, 0] * self.y
+        slope = 1.0 / (1.0 + np.exp(np.minimum(margins, 500.0)))
+        lengths = np.sqrt((self.X**2).sum(axis=2))
+        slope = np.minimum(slope, clip / np.where(lengths > 0, lengths, 1.0))
+        weights = self.weight if batch is None else batch
+        pulled: FloatArray = -np.matmul((slope * self.y * weights)[:, None, :], self.X)[:, 0, :]
+        return pulled
+
+    def draw_batch(self, size: int, rng: np.random.Generator) -> FloatArray:
+        """Weights of `size` rows drawn uniformly, with replacement, from each party's own."""
+        counts = (self.weight > 0).sum(axis=1)
+        chosen = (rng.random((self.n, size)) * counts[:, None]).astype(np.int64)
+        weights = np.zeros_like(self.weight)
+        np.add.at(weights, (np.arange(self.n)[:, None], chosen), 1.0 / size)
+        return weights
+
+
+def accuracy(model: FloatArray, X: FloatArray, y: FloatArray) -> float:
+    """The share of rows on the right side."""
+    return float(((X @ model > 0) == (y > 0)).mean())
+
+
+def objective(model: FloatArray, X: FloatArray, y: FloatArray) -> float:
+    """The mean logistic loss."""
+    return float(np.logaddexp(0.0, -y * (X @ model)).mean())

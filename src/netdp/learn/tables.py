@@ -1,0 +1,100 @@
+"""Tables to learn from: housing, spambase, cardio; read from the data folder, prepared as in the papers.
+
+Features are standardised and every row is scaled to unit L2 norm, so that the logistic loss is 1-Lipschitz. The papers'
+accuracies near 0.96 on `housing` need the label *longitude below its mean*; the price, the obvious one, tops out near 0.845.
+Both are offered under plain names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from netdp.errors import FileFormatError, InvalidValue
+from netdp.graphs.named import data_file
+
+FloatArray = npt.NDArray[np.float64]
+
+# name: file, separator, columns that are no feature
+_TABLES = {
+    "housing": ("housing/cal_housing.data", ",", ()),
+    "spambase": ("spambase/spambase.data", ",", ()),
+    "cardio": ("cardio/cardio_train.csv", ";", ("id",)),
+}
+_ORIGIN = {
+    "housing": "StatLib, California housing (OpenML 'houses')",
+    "spambase": "the UCI machine learning repository, Spambase",
+    "cardio": "the cardiovascular disease data set, cardio_train.csv",
+}
+LABELS = {
+    "housing": ("longitude", "price"),
+    "spambase": ("spam",),
+    "cardio": ("cardio",),
+}
+_COLUMN = {"price": "median_house_value", "spam": "class"}
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Rows of unit norm, labels ±1, and the names of the features."""
+
+    X: FloatArray
+    y: FloatArray
+    features: tuple[str, ...]
+
+    def split(self, test: float, seed: int) -> tuple[Table, Table]:
+        """A random training and test set."""
+        order = np.random.default_rng(seed).permutation(len(self.y))
+        cut = len(order) - round(test * len(order))
+        return self.take(order[:cut]), self.take(order[cut:])
+
+    def take(self, rows: npt.NDArray[np.int64]) -> Table:
+        """Some of the rows."""
+        return Table(self.X[rows], self.y[rows], self.features)
+
+
+def table(name: str, label: str | None = None) -> Table:
+    """A named table, prepared; `label` chooses what is to be learned where there is a choice."""
+    if name not in _TABLES:
+        raise InvalidValue(f"no table is called {name!r}; choose one of {', '.join(_TABLES)}")
+    label = LABELS[name][0] if label is None else label
+    if label not in LABELS[name]:
+        raise InvalidValue(f"{name} has no label {label!r}; choose one of {', '.join(LABELS[name])}")
+    file, separator, dropped = _TABLES[name]
+    path = data_file(file, name, _ORIGIN[name])
+    with path.open(encoding="utf-8") as lines:
+        header = [field.strip().strip('"') for field in lines.readline().split(separator)]
+    try:
+        numbers = np.loadtxt(path, delimiter=separator, skiprows=1)
+    except ValueError as error:
+        raise FileFormatError(path, None, f"is not a table of numbers: {error}") from None
+    if numbers.shape[1] != len(header):
+        raise FileFormatError(path, 1, f"names {len(header)} columns, but the rows have {numbers.shape[1]}")
+    column = header.index(_COLUMN.get(label, label)) if _COLUMN.get(label, label) in header else len(header) - 1
+    target = numbers[:, column]
+    # Binary columns as they are; a measurement is split at its mean, below it is the positive class.
+    positive = target > 0.5 if set(np.unique(target)) <= {0.0, 1.0} else target < target.mean()
+    keep = [i for i, field in enumerate(header) if i != column and field not in dropped]
+    return Table(
+        unit_rows(standardise(numbers[:, keep])), np.where(positive, 1.0, -1.0), tuple(header[i] for i in keep)
+    )
+
+
+def standardise(X: FloatArray) -> FloatArray:
+    """Mean 0 and variance 1 in every column; constant columns become 0."""
+    spread = X.std(axis=0)
+    scaled: FloatArray = (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    return scaled
+
+
+def unit_rows(X: FloatArray) -> FloatArray:
+    """Every row scaled to L2 norm 1 (rows of zeros stay).
+
+    >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
+    [[0.6, 0.8], [0.0, 0.0]]
+    """
+    length = np.linalg.norm(X, axis=1, keepdims=True)
+    scaled: FloatArray = X / np.where(length > 0, length, 1.0)
+    return scaled

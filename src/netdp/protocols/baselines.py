@@ -1,0 +1,85 @@
+"""The two classical ways, with the same interface: everybody publishes (local), or a trusted curator (central).
+
+σ means the same everywhere: the noise that one party's value would carry on its own. Local: party u publishes x_u + N(0, σ²).
+Central: the curator publishes the mean plus N(0, σ²/n), what perfect averaging of the local noises would leave. So equal σ
+means equal error of the mean, and the privacy differs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Any, Self
+
+from .checks import count, positive
+
+
+@dataclass(frozen=True)
+class _Averaging:
+    n: int
+    sigma: float
+    sensitivity: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n", count("n", self.n))
+        for name in ("sigma", "sensitivity"):
+            object.__setattr__(self, name, positive(name, getattr(self, name)))
+
+    @property
+    def local_mu(self) -> float:
+        """μ of local DP, Δ/σ."""
+        return self.sensitivity / self.sigma
+
+    def replace(self, **changes: Any) -> Self:
+        """The same with some fields changed."""
+        return dataclasses.replace(self, **changes)
+
+
+class Local(_Averaging):
+    """Everybody publishes its value with noise N(0, σ²); all take the mean.
+
+    >>> Local(100, sigma=2.0).local_mu
+    0.5
+    """
+
+
+class Central(_Averaging):
+    """A curator that everybody trusts publishes the mean with noise N(0, σ²/n)."""
+
+
+@dataclass(frozen=True)
+class _Descent:
+    n: int
+    iterations: int
+    sigma: float
+    step: float
+    clip: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("n", "iterations"):
+            object.__setattr__(self, name, count(name, getattr(self, name)))
+        for name in ("sigma", "step", "clip"):
+            object.__setattr__(self, name, positive(name, getattr(self, name)))
+
+    @property
+    def sensitivity(self) -> float:
+        """Δ = 2L: two clipped gradients."""
+        return 2.0 * self.clip
+
+    @property
+    def local_mu(self) -> float:
+        """μ of local DP over all iterations, √T·Δ/σ."""
+        return math.sqrt(self.iterations) * self.sensitivity / self.sigma
+
+    def replace(self, **changes: Any) -> Self:
+        """The same with some fields changed."""
+        return dataclasses.replace(self, **changes)
+
+
+class LocalDescent(_Descent):
+    """Every party publishes its clipped gradient with noise N(0, σ²) per coordinate, in every iteration."""
+
+
+class CentralDescent(_Descent):
+    """A trusted curator publishes the mean of the clipped gradients with noise N(0, σ²/n), in every iteration."""

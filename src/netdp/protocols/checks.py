@@ -1,0 +1,38 @@
+"""Numbers that protocols take, checked: a refusal names the value."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any
+
+from netdp.errors import InvalidValue
+
+
+def count(name: str, value: Any) -> int:
+    """`value` as a whole number ≥ 1, or a refusal."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
+        raise InvalidValue(f"{name} must be a whole number ≥ 1, got {value!r}")
+    return int(value)
+
+
+def positive(name: str, value: Any) -> float:
+    """`value` as a finite number > 0, or a refusal."""
+    number = _real(name, value)
+    if not (math.isfinite(number) and number > 0):
+        raise InvalidValue(f"{name} must be a finite number > 0, got {value!r}")
+    return number
+
+
+def non_negative(name: str, value: Any) -> float:
+    """`value` as a finite number ≥ 0, or a refusal."""
+    number = _real(name, value)
+    if not (math.isfinite(number) and number >= 0):
+        raise InvalidValue(f"{name} must be a finite number ≥ 0 (0 switches it off), got {value!r}")
+    return number
+
+
+def _real(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise InvalidValue(f"{name} must be a number, got {value!r}")
+    return float(value)

@@ -1,0 +1,160 @@
+"""Randomized gossip with noise: one edge wakes at a time and its two ends average (Muffliato, Algorithm 2).
+
+    x⁰ = x + σ·η
+    at step t, draw an edge {u, w} with probability p_{uw}, independently of everything else; with the probability that
+    is left over, nobody wakes
+    u and w exchange xᵗ_u and xᵗ_w; both take the mean (xᵗ_u + xᵗ_w)/2; everybody else keeps its value
+
+The drawn edges are *public* randomness: they are part of the transcript and every observer is taken to know them all.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from netdp.errors import InvalidValue, Unsupported
+from netdp.graphs import Graph
+from netdp.graphs.mixing import MIXINGS, mixing_matrix
+from netdp.graphs.spectrum import DENSE_LIMIT
+
+from .checks import count, positive
+from .description import fields_of
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+IDLE = -1  # both ends of a step in which nobody wakes
+
+
+@dataclass(frozen=True)
+class RandomizedGossip:
+    """Private averaging by pairwise exchanges along random edges.
+
+    Parameters
+    ----------
+    graph : connected `Graph`, public.
+    steps : how many times an edge is drawn; about n/2 steps do the work of one synchronous round.
+    sigma : standard deviation of the noise that each party adds to its value.
+    sensitivity : Δ, the largest L2 distance between two values of one party.
+    mixing : the gossip matrix W behind the default probabilities p_{uw} = 2W_{uw}/n (they sum to 1 − tr(W)/n).
+    probabilities : p_e for every edge, in the order of `graph.edges()`, instead. They sum to at most 1; what is left
+        over is the probability that a step passes idle.
+
+    >>> from netdp import graphs
+    >>> p = RandomizedGossip(graphs.ring(4), steps=6, sigma=1.0)
+    >>> p.edge_probabilities.round(4).tolist()                 # 2/3 in all: one step in three is idle
+    [0.1667, 0.1667, 0.1667, 0.1667]
+    >>> p.draw(seed=1).tolist()
+    [[-1, -1], [0, 3], [2, 3], [0, 3], [0, 1], [-1, -1]]
+    """
+
+    graph: Graph
+    steps: int
+    sigma: float
+    sensitivity: float = 1.0
+    mixing: str = "metropolis"
+    probabilities: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.graph, Graph):
+            raise InvalidValue(
+                f"graph must be a netdp Graph, got {type(self.graph).__name__}; "
+                "see netdp.graphs.from_networkx and netdp.graphs.read"
+            )
+        object.__setattr__(self, "steps", count("steps", self.steps))
+        for name in ("sigma", "sensitivity"):
+            object.__setattr__(self, name, positive(name, getattr(self, name)))
+        if self.mixing not in MIXINGS:
+            raise InvalidValue(f"unknown mixing {self.mixing!r}; choose one of {', '.join(MIXINGS)}")
+        if self.graph.n < 2:
+            raise InvalidValue("gossip needs at least two parties, the graph has 1")
+        self.graph.require_connected("gossip")
+        if self.probabilities is not None:
+            object.__setattr__(self, "probabilities", self._checked(self.probabilities))
+
+    def _checked(self, given: Any) -> tuple[float, ...]:
+        chances = np.asarray(given, dtype=np.float64)
+        if chances.shape != (self.graph.m,):
+            raise InvalidValue(
+                f"probabilities must name one number per edge of graph.edges(), that is {self.graph.m}, got {chances.shape}"
+            )
+        wrong = np.flatnonzero(~(np.isfinite(chances) & (chances >= 0)))
+        if wrong.size:
+            u, w = self.graph.edges()[wrong[0]]
+            raise InvalidValue(
+                f"the probability of edge ({u}, {w}) must be a finite number ≥ 0, got {chances[wrong[0]]}"
+            )
+        total = math.fsum(chances)
+        if total > 1 + 1e-9:
+            raise InvalidValue(f"the probabilities sum to {total:.6g}, more than 1; divide them by their sum")
+        awake = Graph.from_edges(self.graph.n, self.graph.edges()[chances > 0])
+        if not awake.is_connected:
+            raise InvalidValue(
+                "the edges with a positive probability do not connect all parties, so the mean is never reached; "
+                "give every edge of a spanning tree a positive probability"
+            )
+        return tuple(chances.tolist())
+
+    @property
+    def local_mu(self) -> float:
+        """μ of local DP, Δ/σ: what somebody who sees x⁰_u alone learns about u."""
+        return self.sensitivity / self.sigma
+
+    @cached_property
+    def edge_probabilities(self) -> FloatArray:
+        """p_e for every edge of `graph.edges()`."""
+        if self.probabilities is not None:
+            return np.array(self.probabilities)
+        u, w = self.graph.edges().T
+        weights = np.asarray(mixing_matrix(self.graph, self.mixing)[u, w], dtype=np.float64).ravel()
+        return 2.0 * weights / self.graph.n
+
+    @cached_property
+    def rate(self) -> float:
+        """λ₂(L_p)/2: E‖xᵗ⁺¹ − x̄‖² ≤ (1 − rate)·E‖xᵗ − x̄‖², with equality along one direction.
+
+        The matrix of a step is a projector, so E‖Wx‖² = xᵀE[W]x = ‖x‖² − xᵀL_p x/2, L_p the Laplacian with weights p.
+        Muffliato's Theorems 3 and 8 print λ(p) = λ₂(L_p) in place of λ₂(L_p)/2, which is too fast by a factor of two.
+        """
+        if self.graph.n > DENSE_LIMIT:
+            raise Unsupported(f"the rate needs all eigenvalues of {self.graph.n} parties; offered up to {DENSE_LIMIT}")
+        u, w = self.graph.edges().T
+        laplacian = np.zeros((self.graph.n, self.graph.n))
+        laplacian[u, w] = laplacian[w, u] = -self.edge_probabilities
+        np.fill_diagonal(laplacian, -laplacian.sum(axis=1))
+        return float(np.linalg.eigvalsh(laplacian)[1]) / 2.0
+
+    def draw(self, seed: int) -> IntArray:
+        """The edges of one run, (steps, 2), (−1, −1) where nobody wakes: what `simulate` with this seed uses.
+
+        They come from a stream of their own, so that the noise of that run does not depend on them.
+        """
+        rng = np.random.default_rng(np.random.SeedSequence(seed).spawn(1)[0])
+        chosen = np.searchsorted(np.cumsum(self.edge_probabilities), rng.random(self.steps), side="right")
+        return np.vstack([self.graph.edges(), [[IDLE, IDLE]]])[chosen]
+
+    def replace(self, **changes: Any) -> RandomizedGossip:
+        """The same protocol with some fields changed."""
+        return dataclasses.replace(self, **changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-able description; `from_dict` reads it back."""
+        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "graph"}
+        if self.probabilities is not None:
+            fields["probabilities"] = list(self.probabilities)
+        return {"protocol": "randomized-gossip", "graph": self.graph.to_dict(), **fields}
+
+    @classmethod
+    def from_dict(cls, description: dict[str, Any]) -> RandomizedGossip:
+        """Inverse of `to_dict`; refuses unknown fields."""
+        fields = fields_of(cls, "randomized-gossip", description)
+        if "graph" not in fields:
+            raise InvalidValue("the description of a randomized-gossip protocol has no 'graph'")
+        return cls(graph=Graph.from_dict(fields.pop("graph")), **fields)

@@ -1,0 +1,204 @@
+"""Gossip on a graph that changes: one public graph per round, or graphs drawn at random.
+
+    x⁰ = x + σ·η;   send xᵗ along the edges of G_t;   xᵗ⁺¹ = W_t xᵗ       (Muffliato, equation 4: generic Muffliato)
+
+W_t is the gossip matrix of G_t alone, so a party without neighbours in G_t sends nothing and keeps its state.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from netdp.errors import InvalidValue, Unsupported
+from netdp.graphs import Graph, erdos_renyi
+from netdp.graphs.mixing import MIXINGS, mixing_matrix
+
+from .checks import count, positive
+from .description import fields_of
+from .gossip import Gossip
+
+# An Erdős–Rényi graph is drawn again until it is connected, at most this often.
+_ATTEMPTS = 1000
+
+
+@dataclass(frozen=True)
+class VaryingGossip:
+    """Private averaging on a sequence of public graphs, one per round; plain steps, noise at the start only.
+
+    Parameters
+    ----------
+    graphs : one `Graph` per round, all on the same n parties. A single one need not be connected; all of them laid over
+        each other must be, else some party's value can never reach some other. That is necessary for reaching the mean,
+        not sufficient: how near the answer comes is what `netdp.expected_error` says.
+    sigma : standard deviation of the noise that each party adds to its value.
+    sensitivity : Δ, the largest L2 distance between two values of one party.
+    mixing : name of the gossip matrix of every round, see `netdp.graphs.mixing`.
+
+    >>> from netdp.graphs import Graph
+    >>> pairs = [Graph.from_edges(4, [(0, 1), (2, 3)]), Graph.from_edges(4, [(0, 2), (1, 3)])]
+    >>> VaryingGossip(pairs, sigma=1.0).rounds             # two rounds of matchings average four values perfectly
+    2
+    """
+
+    graphs: tuple[Graph, ...]
+    sigma: float
+    sensitivity: float = 1.0
+    mixing: str = "metropolis"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.graphs, Graph) or not isinstance(self.graphs, Iterable):
+            raise InvalidValue("graphs must be a sequence of netdp Graphs, one per round; for one graph use Gossip")
+        object.__setattr__(self, "graphs", tuple(self.graphs))
+        for t, graph in enumerate(self.graphs):
+            if not isinstance(graph, Graph):
+                raise InvalidValue(f"graphs[{t}] must be a netdp Graph, got {type(graph).__name__}")
+            if graph.n != self.graphs[0].n:
+                raise InvalidValue(
+                    f"graphs[{t}] has {graph.n} parties, graphs[0] has {self.graphs[0].n}; they must agree"
+                )
+        if not self.graphs:
+            raise InvalidValue("graphs is empty; give one graph per round")
+        for name in ("sigma", "sensitivity"):
+            object.__setattr__(self, name, positive(name, getattr(self, name)))
+        if self.mixing not in MIXINGS:
+            raise InvalidValue(f"unknown mixing {self.mixing!r}; choose one of {', '.join(MIXINGS)}")
+        if self.graphs[0].n < 2:
+            raise InvalidValue("gossip needs at least two parties, the graphs have 1")
+        self.graph.require_connected("gossip on changing graphs: the union of all rounds")
+
+    @property
+    def rounds(self) -> int:
+        """T, how many times every party sends."""
+        return len(self.graphs)
+
+    @property
+    def local_mu(self) -> float:
+        """μ of local DP, Δ/σ: what somebody who sees x⁰_u alone learns about u."""
+        return self.sensitivity / self.sigma
+
+    @cached_property
+    def graph(self) -> Graph:
+        """Every edge that occurs in some round."""
+        first = self.graphs[0]
+        distinct = {graph.digest: graph for graph in self.graphs}.values()
+        edges = np.unique(np.vstack([graph.edges() for graph in distinct]), axis=0)
+        return Graph.from_edges(first.n, edges, name=f"union of {self.rounds} rounds", labels=first.labels)
+
+    @cached_property
+    def matrices(self) -> tuple[sparse.csr_array, ...]:
+        """W_0 … W_{T−1}; rounds on the same graph share one matrix."""
+        made: dict[str, Any] = {}
+        for graph in self.graphs:
+            if graph.digest not in made:
+                made[graph.digest] = mixing_matrix(graph, self.mixing)
+        return tuple(made[graph.digest] for graph in self.graphs)
+
+    def replace(self, **changes: Any) -> VaryingGossip:
+        """The same protocol with some fields changed."""
+        return dataclasses.replace(self, **changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-able description; `from_dict` reads it back."""
+        return {
+            "protocol": "varying-gossip",
+            "graphs": [graph.to_dict() for graph in self.graphs],
+            "sigma": self.sigma,
+            "sensitivity": self.sensitivity,
+            "mixing": self.mixing,
+        }
+
+    @classmethod
+    def from_dict(cls, description: dict[str, Any]) -> VaryingGossip:
+        """Inverse of `to_dict`; refuses unknown fields."""
+        fields = fields_of(cls, "varying-gossip", description)
+        if "graphs" not in fields:
+            raise InvalidValue("the description of a varying-gossip protocol has no 'graphs'")
+        return cls(graphs=tuple(Graph.from_dict(graph) for graph in fields.pop("graphs")), **fields)
+
+
+@dataclass(frozen=True)
+class ErdosRenyiGossip:
+    """Gossip on an Erdős–Rényi graph that is drawn anew for every run (Muffliato, section 3.4).
+
+    Parameters
+    ----------
+    n : number of parties.
+    p : probability of every edge. About c·ln(n)/n with c > 1 makes a graph connected with high probability.
+    rounds, sigma, sensitivity, mixing, accelerated : as in `Gossip`.
+    varying : draw another graph for every round, instead of one for the whole run; plain steps only.
+
+    `draw(seed)` is the protocol that `simulate` with this seed runs. One graph for the whole run is drawn again until it
+    is connected: on a disconnected one the answer would be wrong for good, and connectedness does not
+    depend on how the parties are numbered, so the law stays the same for all of them. Graphs that vary by round
+    are taken as they come, isolated parties included (they wait a round); only their union must be connected.
+
+    >>> protocol = ErdosRenyiGossip(n=30, p=0.2, rounds=5, sigma=1.0)
+    >>> protocol.draw(seed=3).graph
+    Graph('erdos_renyi(30, 0.2)', n=30, m=74)
+    """
+
+    n: int
+    p: float
+    rounds: int
+    sigma: float
+    sensitivity: float = 1.0
+    mixing: str = "metropolis"
+    accelerated: bool = False
+    varying: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("n", "rounds"):
+            object.__setattr__(self, name, count(name, getattr(self, name)))
+        if self.n < 2:
+            raise InvalidValue(f"gossip needs at least two parties, n is {self.n}")
+        for name in ("p", "sigma", "sensitivity"):
+            object.__setattr__(self, name, positive(name, getattr(self, name)))
+        if self.p > 1:
+            raise InvalidValue(f"p must be a probability, 0 < p ≤ 1, got {self.p}")
+        if self.mixing not in MIXINGS:
+            raise InvalidValue(f"unknown mixing {self.mixing!r}; choose one of {', '.join(MIXINGS)}")
+        for name in ("accelerated", "varying"):
+            if not isinstance(getattr(self, name), bool):
+                raise InvalidValue(f"{name} must be True or False, got {getattr(self, name)!r}")
+        if self.accelerated and self.varying:
+            raise InvalidValue("acceleration is for one graph; set accelerated=False or varying=False")
+
+    @property
+    def local_mu(self) -> float:
+        """μ of local DP, Δ/σ."""
+        return self.sensitivity / self.sigma
+
+    def draw(self, seed: int) -> Gossip | VaryingGossip:
+        """The protocol of one run, its graphs drawn; from a stream that the noise of the run does not share."""
+        rng = np.random.default_rng(np.random.SeedSequence(seed).spawn(1)[0])
+        common: dict[str, Any] = {"sigma": self.sigma, "sensitivity": self.sensitivity, "mixing": self.mixing}
+        if self.varying:
+            return VaryingGossip(tuple(erdos_renyi(self.n, self.p, rng) for _ in range(self.rounds)), **common)
+        for _ in range(_ATTEMPTS):
+            graph = erdos_renyi(self.n, self.p, rng)
+            if graph.is_connected:
+                return Gossip(graph, rounds=self.rounds, accelerated=self.accelerated, **common)
+        raise Unsupported(
+            f"{_ATTEMPTS} draws of erdos_renyi({self.n}, {self.p:g}) were all disconnected; "
+            f"take p well above ln(n)/n = {np.log(self.n) / self.n:.3g}, or varying=True"
+        )
+
+    def replace(self, **changes: Any) -> ErdosRenyiGossip:
+        """The same protocol with some fields changed."""
+        return dataclasses.replace(self, **changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-able description; `from_dict` reads it back."""
+        return {"protocol": "erdos-renyi-gossip", **dataclasses.asdict(self)}
+
+    @classmethod
+    def from_dict(cls, description: dict[str, Any]) -> ErdosRenyiGossip:
+        """Inverse of `to_dict`; refuses unknown fields."""
+        return cls(**fields_of(cls, "erdos-renyi-gossip", description))

@@ -1,0 +1,69 @@
+"""Plans and advice as tables for a terminal."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from netdp.accounting.advise import Advice
+from netdp.accounting.plan import Option, Plan
+from netdp.privacy.readable import readable
+
+
+def plan_table(plan: Plan) -> RenderableType:
+    """What was chosen, the alternatives, local DP and a trusted curator."""
+    graph, target = plan.graph, plan.target
+    asked = f"ε ≤ {target.epsilon:g}" if target.epsilon is not None else "the policy"
+    subject = f"{graph.name}: {graph.n:,} parties, {graph.m:,} edges"
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("gossip", no_wrap=True)
+    for title in ("rounds", "σ", "κ", "r", "sent", "worst ε", "error", "×curator"):
+        table.add_column(title, justify="right")
+    for option in plan.options:
+        p, best = option.protocol, option is plan.best
+        table.add_row(
+            f"{option.kind}{', accelerated' if p.accelerated else ''}",
+            str(p.rounds), readable(p.sigma), f"{p.masks:g}", f"{p.refresh:g}", f"{option.messages:,.0f}",
+            readable(option.worst_epsilon), readable(option.rmse), f"{option.rmse / plan.curator_rmse:.2f}",
+            style="green" if best else None,
+        )  # fmt: skip
+    for name, rmse in (("local DP", plan.local_rmse), ("trusted curator", plan.curator_rmse)):
+        table.add_row(name, *[""] * 6, readable(rmse), f"{rmse / plan.curator_rmse:.2f}")
+    return Group(
+        Text(f"{subject}; target {asked} at δ = {target.delta:g}, Δ = {plan.protocol.sensitivity:g}"),
+        Text(f"holds for {target.words},\nagainst {plan.audience.words}\n"),
+        table,
+        Text(f"\n{_chosen(plan.best)}"),
+        *(Text(note, style="dim") for note in plan.notes),
+    )  # fmt: skip
+
+
+def advice_table(advice: Advice) -> RenderableType:
+    """The topologies side by side and the recommendation."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("masked gossip on", no_wrap=True)
+    for title in ("degree", "gap", "rounds", "sent", "worst ε", "error", "×curator"):
+        table.add_column(title, justify="right")
+    for candidate in advice.candidates:
+        option, graph = candidate.option, candidate.graph
+        table.add_row(
+            graph.name, f"{2 * graph.m / graph.n:.3g}", f"{candidate.gap:.2g}", str(option.protocol.rounds),
+            f"{option.messages:,.0f}", readable(option.worst_epsilon), readable(option.rmse),
+            f"{option.rmse / candidate.plan.curator_rmse:.2f}",
+            style="green" if candidate is advice.recommended else None,
+        )  # fmt: skip
+    return Group(table, Text(f"\nrecommended: {advice.sentence}"))
+
+
+def _chosen(option: Option) -> str:
+    p, c = option.protocol, option.certificate
+    extras = [f"masks={p.masks!r}"] if p.masks else []
+    extras += [f"refresh={p.refresh!r}"] if p.refresh else []
+    extras += ["accelerated=True"] if p.accelerated else []
+    kind = {"exact": "exact, a matching attack exists", "upper": "upper, a proved bound"}[c.claim.value]
+    return (
+        f"chosen: Gossip({', '.join(['graph', f'rounds={p.rounds}', f'sigma={p.sigma!r}', *extras])})\n"
+        f"claim: {kind}; κ: masks, r: refresh, sent: messages per party"
+        "\nerror: predicted, the largest over all values from an interval of length Δ"
+    )

@@ -1,0 +1,22 @@
+"""Protocols run for real, in this process: seeded, sparse, with what chosen observers receive on record.
+
+The room is named like its one function, so the module itself can be called: `netdp.simulate(protocol, values, seed=0)`
+works whether or not somebody imported the room first.
+"""
+
+import sys
+from types import ModuleType
+from typing import Any
+
+from . import baselines, gossip, randomized  # noqa: F401  register what they can run
+from .run import Record, Run, simulate
+
+__all__ = ["Record", "Run", "simulate"]
+
+
+class _Callable(ModuleType):
+    def __call__(self, *arguments: Any, **options: Any) -> Run:
+        return simulate(*arguments, **options)
+
+
+sys.modules[__name__].__class__ = _Callable

@@ -1,0 +1,128 @@
+"""Synchronous gossip, run: the steps of `netdp.protocols.gossip` as they stand there, on sparse matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from netdp.graphs.kernels import csr_times_block
+from netdp.protocols import ErdosRenyiGossip, Gossip, VaryingGossip
+from netdp.views import Transcript, transcribe
+
+from .run import Normal, Record, Run, execute, prepared
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+# Masks are drawn for this many edges at a time: they need not all be in memory at once.
+_EDGES_AT_ONCE = 65_536
+
+
+@execute.register
+def _gossip(protocol: Gossip, values: npt.ArrayLike, seed: int, normal: Normal, record: Any) -> Run:
+    data, observers = prepared(values, protocol.graph, record)
+    noise = protocol.sigma * normal(data.shape)
+    start = data + noise
+    edges, masks = _add_masks(protocol, start, normal, observers)
+    tau = float(np.sqrt(protocol.refresh_variance))
+    matrices = (protocol.matrix,) * protocol.rounds
+    transcript = transcribe(protocol)
+    watch = _Watch(transcript, observers)
+    estimates, refreshes = _rounds(start, matrices, protocol.gamma, tau, normal, watch)
+    kept = watch.record(data, noise, masks, edges, refreshes) if observers else None
+    return Run(estimates, transcript, seed, protocol, kept)
+
+
+@execute.register
+def _varying(protocol: VaryingGossip, values: npt.ArrayLike, seed: int, normal: Normal, record: Any) -> Run:
+    data, observers = prepared(values, protocol.graph, record)
+    noise = protocol.sigma * normal(data.shape)
+    transcript = transcribe(protocol)
+    watch = _Watch(transcript, observers)
+    estimates, refreshes = _rounds(data + noise, protocol.matrices, None, 0.0, normal, watch)
+    nobody = np.empty((0, data.shape[1])), np.empty((0, 2), dtype=np.int64)
+    kept = watch.record(data, noise, *nobody, refreshes) if observers else None
+    return Run(estimates, transcript, seed, protocol, kept)
+
+
+@execute.register
+def _erdos_renyi(protocol: ErdosRenyiGossip, values: npt.ArrayLike, seed: int, normal: Normal, record: Any) -> Run:
+    return execute(protocol.draw(seed), values, seed, normal, record)
+
+
+def _rounds(
+    state: FloatArray,
+    matrices: Sequence[sparse.csr_array],
+    gamma: float | None,
+    tau: float,
+    normal: Normal,
+    watch: _Watch,
+) -> tuple[FloatArray, list[FloatArray]]:
+    """The final states, and the fresh noises of the watched parties."""
+    remembered, refreshes = state, []
+    for t, W in enumerate(matrices):
+        if t and tau > 0:
+            fresh = tau * normal(state.shape)
+            refreshes.append(fresh[list(watch.observers)])
+            state = state + fresh
+            if gamma is not None:
+                remembered = remembered + fresh
+        watch.see(t, state)
+        mixed = csr_times_block(W.indptr, W.indices, W.data, state)
+        if gamma is not None and t:
+            mixed *= gamma
+            mixed += (1.0 - gamma) * remembered
+        state, remembered = mixed, state
+    return state, refreshes
+
+
+def _add_masks(
+    protocol: Gossip, state: FloatArray, normal: Normal, observers: tuple[int, ...]
+) -> tuple[IntArray, FloatArray]:
+    """Draw one mask per edge, add it at u and subtract it at w, in place; return those the observers know."""
+    known_edges, known = [np.empty((0, 2), dtype=np.int64)], [np.empty((0, state.shape[1]))]
+    edges = protocol.graph.edges() if protocol.masks > 0 else known_edges[0]
+    for first in range(0, len(edges), _EDGES_AT_ONCE):
+        u, w = chosen = edges[first : first + _EDGES_AT_ONCE].T
+        masks = np.sqrt(protocol.mask_variance) * normal((len(u), state.shape[1]))
+        places = np.arange(len(u))
+        signs = sparse.csr_array(
+            (np.repeat([1.0, -1.0], len(u)), (np.concatenate([u, w]), np.tile(places, 2))), shape=(len(state), len(u))
+        )
+        state += signs @ masks
+        own = np.isin(chosen, observers).any(axis=0)
+        known_edges.append(chosen.T[own])
+        known.append(masks[own])
+    return np.vstack(known_edges), np.vstack(known)
+
+
+class _Watch:
+    """Notes what the observers receive, in the order of `Transcript.received_by`."""
+
+    def __init__(self, transcript: Transcript, observers: tuple[int, ...]) -> None:
+        self.observers, self._transcript = observers, transcript
+        self._senders = [p[np.isin(p[:, 1], observers), 0] for p in transcript.patterns] if observers else []
+        self._payloads: list[FloatArray] = []
+
+    def see(self, t: int, state: FloatArray) -> None:
+        if self.observers:
+            self._payloads.append(state[self._senders[int(self._transcript.schedule[t])]])
+
+    def record(
+        self, values: FloatArray, noise: FloatArray, masks: FloatArray, edges: IntArray, refreshes: list[FloatArray]
+    ) -> Record:
+        own = list(self.observers)
+        return Record(
+            observers=self.observers,
+            messages=self._transcript.received_by(own),
+            payloads=np.vstack(self._payloads),
+            values=values[own],
+            noises=noise[own],
+            masks=masks,
+            mask_edges=edges,
+            refreshes=np.array(refreshes).reshape(len(refreshes), len(own), values.shape[1]),
+        )

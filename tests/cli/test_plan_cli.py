@@ -1,0 +1,98 @@
+"""`netdp plan` as a person and as a program would use it."""
+
+import json
+import sys
+
+import pytest
+
+import netdp
+from netdp import cli
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    def go(*words):
+        monkeypatch.setattr(sys, "argv", ["netdp", *words])
+        try:
+            cli.main()
+            status = 0
+        except SystemExit as stop:
+            status = int(stop.code or 0)
+        said = capsys.readouterr()
+        return status, said.out, said.err
+
+    return go
+
+
+def test_table_and_json_agree(run):
+    words = ["plan", "hypercube:4", "--epsilon", "1", "--max-rounds", "30"]
+    status, out, err = run(*words)
+    assert (status, err) == (0, "")
+    for word in ("masked", "plain", "refreshed", "local DP", "trusted curator", "chosen: Gossip(", "claim: exact"):
+        assert word in out
+    data = json.loads(run(*words, "--json")[1])
+    assert data["chosen"] == "masked"
+    masked = next(option for option in data["options"] if option["kind"] == "masked")
+    assert f"rounds={masked['rounds']}" in out
+    p = netdp.Gossip(
+        netdp.graphs.hypercube(4), rounds=masked["rounds"], sigma=masked["sigma"], masks=masked["masks"],
+        accelerated=masked["accelerated"],
+    )  # fmt: skip
+    assert netdp.pairwise(p).worst_epsilon(1e-6) <= 1.0
+    assert masked["rmse"] < 1.2 * data["trusted_curator"]["rmse"]
+
+
+def test_policy_colluders_and_settings(run, tmp_path):
+    (tmp_path / "policy.csv").write_text("*, distance>=2, 1\n*, *, 3\n")
+    config = tmp_path / "plan.toml"
+    config.write_text('graph = "torus:4x4"\npolicy = "policy.csv"\nmax_rounds = 20\ncolluding = 0.2\ndraws = 3\n')
+    status, out, err = run("plan", "-c", str(config), "--json")
+    assert (status, err) == (0, "")
+    data = json.loads(out)
+    assert data["epsilon"] is None
+    assert len(data["scope"]["rules"]) == 2
+    assert "3 coalitions of 3 parties drawn at random" in data["holds_against"]
+    status, out, _ = run("plan", "torus:4x4", "--epsilon", "1", "--scope", "mean", "--max-rounds", "15", "--observer", "0")
+    assert status == 0
+    assert "a mean is not a guarantee" in " ".join(out.split())
+    assert "this single party only" in out
+
+
+def test_advice(run):
+    words = ["plan", "ring:8", "--epsilon", "1", "--advise", "--max-rounds", "30"]
+    status, out, _ = run(*words)
+    assert status == 0
+    assert "recommended:" in out
+    data = json.loads(run(*words, "--json")[1])
+    assert data["recommended"] in {candidate["graph"] for candidate in data["candidates"]}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["ring:9"], "epsilon is missing; give --epsilon"),
+        (["--epsilon", "1"], "graph is missing; give GRAPH"),
+        (["ring:9", "--epsilon", "-1"], "epsilon must be a finite number ≥ 0, got -1.0"),
+        (["ring:9", "--epsilon", "1", "--delta", "0"], "no noise level meets this: party 1 is seen by party 0"),
+        (["ring:9", "--epsilon", "1", "--scope", "some"], "got 'some'"),
+        (["ring:9", "--epsilon", "1", "--colluding", "2"], "got 2.0"),
+        (["ring:9", "--epsilon", "1", "--policy", "p.csv"], "leave --epsilon and --scope out"),
+        (["ring:9", "--policy", "no-such.csv"], "no-such.csv: cannot be read"),
+        (["ring:9", "--epsilon", "1", "--advise", "-o", "0"], "--advise compares topologies"),
+        (["ring:9", "--epsilon", "1", "-o", "12"], "12"),
+    ],
+)
+def test_bad_input_is_named(run, words, message):
+    status, out, err = run("plan", *words)
+    assert status == 2
+    assert out == ""
+    assert message in err
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_bad_settings_file(run, tmp_path):
+    config = tmp_path / "plan.toml"
+    config.write_text('graph = "ring:9"\nepsilon = 1.0\nspeed = 3\n')
+    status, _, err = run("plan", "-c", str(config))
+    assert status == 2
+    assert "unknown key 'speed'; known: graph, epsilon" in err
