@@ -1,8 +1,9 @@
 """What a curator's accuracy costs without a curator: `python benchmarks/planning.py`, one table, minutes.
 
-At (ε, δ) = (1, 1e-6), certified for every ordered pair (neighbours included), and again with a random tenth of the parties colluding
-(20 draws, in addition to every single party): the predicted error of the mean of masked, refreshed and plain gossip, of local DP and
-of a trusted curator. Errors hold for any values in an interval of length Δ = 1. The aim: masked within 1.5× of the curator on expanders.
+At (ε, δ) = (1, 1e-6), certified for every ordered pair (neighbours included), and again with a random tenth of the parties
+colluding (20 draws, in addition to every single party): the predicted error of the mean of masked, refreshed and plain
+gossip, of local DP and of a trusted curator. Errors hold for any values in an interval of length Δ = 1.
+The aim: masked within 1.5× of the curator on expanders.
 """
 
 from __future__ import annotations
@@ -36,7 +37,10 @@ def main() -> None:
             assert masked is not None
             p, c = masked.protocol, masked.certificate
             settings = f"T={p.rounds} σ={p.sigma:.3f} κ={p.masks:g}{' accelerated' if p.accelerated else ''}"
-            print(f"{cells}   {settings}; claim {c.claim.value}, {c.covered} observers and coalitions; {seconds:.0f} s", flush=True)
+            print(
+                f"{cells}   {settings}; claim {c.claim.value}, {c.covered} observers and coalitions; {seconds:.0f} s",
+                flush=True,
+            )
             for note in found.notes:
                 if note.startswith("masked"):
                     print(f"    {note}")

@@ -26,10 +26,13 @@ _PUBLIC = {
     "NetdpError": "netdp.errors",
     "RandomizedGossip": "netdp.protocols",
     "VaryingGossip": "netdp.protocols",
+    "Policy": "netdp.accounting",
     "account": "netdp.accounting",
+    "calibrate": "netdp.accounting",
     "expected_error": "netdp.accounting",
     "local_dp": "netdp.accounting",
     "pairwise": "netdp.accounting",
+    "plan": "netdp.accounting",
     "trusted_curator": "netdp.accounting",
 }
 _ROOMS = ("errors", "graphs", "privacy", "protocols", "views", "accounting", "simulate", "learn", "report")
@@ -46,20 +49,33 @@ __all__ = [  # pinned by tests/test_public.py
     "Local",
     "LocalDescent",
     "NetdpError",
+    "Policy",
     "RandomizedGossip",
     "VaryingGossip",
     "account",
+    "calibrate",
     "expected_error",
     "graphs",
     "local_dp",
     "pairwise",
+    "plan",
     "simulate",
     "trusted_curator",
 ]
 
 if TYPE_CHECKING:
     from netdp import graphs
-    from netdp.accounting import ExpectedError, account, expected_error, local_dp, pairwise, trusted_curator
+    from netdp.accounting import (
+        ExpectedError,
+        Policy,
+        account,
+        expected_error,
+        local_dp,
+        pairwise,
+        trusted_curator,
+    )
+    from netdp.accounting.calibrate import calibrate
+    from netdp.accounting.plan import plan
     from netdp.errors import NetdpError
     from netdp.graphs import Graph
     from netdp.privacy import Guarantee

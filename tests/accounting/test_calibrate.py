@@ -207,3 +207,14 @@ def test_every_pair_of_a_large_graph_is_refused_not_guessed():
     assert max(account(p, [v]).worst_epsilon(DELTA) for v in (7, 8)) <= 1.0
     large = graphs.ring(5000)
     assert calibrate(Gossip(large, rounds=3, sigma=1.0), 1.0, DELTA).sigma > 0
+
+
+@pytest.mark.parametrize("masks", [1_000, 100_000])
+def test_strong_masks_are_not_below_the_truth(random_graph, exact_factors, masks):
+    """The planner asks for masks far stronger than elsewhere: their margin must still cover the rounding."""
+    for seed, rounds in ((0, 3), (1, 5), (2, 8)):
+        graph = random_graph(9, seed, density=0.3)
+        true = exact_factors(graph, rounds, [0], masks=masks)
+        ours = account(Gossip(graph, rounds=rounds, sigma=1.0, masks=float(masks)), [0]).factor
+        for u in range(1, graph.n):
+            assert float(true[u]) <= ours[u] <= float(true[u]) * (1 + 1e-5) + 1e-9

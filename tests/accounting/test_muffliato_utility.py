@@ -9,7 +9,8 @@ from netdp.errors import InvalidValue
 from netdp.graphs.spectrum import spectral_gap
 
 GRAPHS = [
-    graphs.hypercube(5), graphs.ring(24), graphs.grid(4, 7), graphs.complete(12), graphs.star(15), graphs.regular(40, 3, seed=1),
+    graphs.hypercube(5), graphs.ring(24), graphs.grid(4, 7), graphs.complete(12), graphs.star(15),
+    graphs.regular(40, 3, seed=1),
 ]  # fmt: skip
 
 

@@ -14,7 +14,9 @@ from netdp.privacy import gaussian_mu
 DELTA = 1e-6
 
 
-@pytest.mark.parametrize("graph", [graphs.hypercube(4), graphs.grid(3, 5), graphs.star(7), graphs.regular(12, 3, seed=1)])
+@pytest.mark.parametrize(
+    "graph", [graphs.hypercube(4), graphs.grid(3, 5), graphs.star(7), graphs.regular(12, 3, seed=1)]
+)
 @pytest.mark.parametrize("mixing", ["metropolis", "lazy-maximum-degree"])
 @pytest.mark.parametrize("accelerated", [False, True])
 def test_spectral_error_is_the_expected_error(graph, mixing, accelerated):
@@ -22,7 +24,14 @@ def test_spectral_error_is_the_expected_error(graph, mixing, accelerated):
     values = np.random.default_rng(0).uniform(size=graph.n)
     for rounds in (1, 2, 3, 12):
         p = Gossip(
-            graph, rounds=rounds, sigma=1.5, masks=4.0, refresh=0.7, accelerated=accelerated, sensitivity=1.0, mixing=mixing
+            graph,
+            rounds=rounds,
+            sigma=1.5,
+            masks=4.0,
+            refresh=0.7,
+            accelerated=accelerated,
+            sensitivity=1.0,
+            mixing=mixing,
         )
         ours, theirs = errors.of(p), expected_error(p, values)
         for name in ("noise", "masks", "refresh"):

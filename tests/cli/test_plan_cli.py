@@ -52,7 +52,9 @@ def test_policy_colluders_and_settings(run, tmp_path):
     assert data["epsilon"] is None
     assert len(data["scope"]["rules"]) == 2
     assert "3 coalitions of 3 parties drawn at random" in data["holds_against"]
-    status, out, _ = run("plan", "torus:4x4", "--epsilon", "1", "--scope", "mean", "--max-rounds", "15", "--observer", "0")
+    status, out, _ = run(
+        "plan", "torus:4x4", "--epsilon", "1", "--scope", "mean", "--max-rounds", "15", "--observer", "0"
+    )
     assert status == 0
     assert "a mean is not a guarantee" in " ".join(out.split())
     assert "this single party only" in out

@@ -2,7 +2,22 @@
 
 from . import iteration, sequences, utility_varying  # noqa: F401  register what they handle
 from .baselines import local_dp, trusted_curator
+from .calibrate import calibrate
 from .front import METHODS, account, pairwise
+from .plan import Plan, plan
+from .policy import Policy
 from .utility import ExpectedError, expected_error
 
-__all__ = ["METHODS", "ExpectedError", "account", "expected_error", "local_dp", "pairwise", "trusted_curator"]
+__all__ = [
+    "METHODS",
+    "ExpectedError",
+    "Plan",
+    "Policy",
+    "account",
+    "calibrate",
+    "expected_error",
+    "local_dp",
+    "pairwise",
+    "plan",
+    "trusted_curator",
+]

@@ -171,7 +171,9 @@ def plan(
 
     def add(kind: str, found: Finding | None) -> None:
         if found is None:
-            notes.append(f"{kind}: not offered, it changes nothing or there is nothing to protect within {max_rounds} rounds")
+            notes.append(
+                f"{kind}: not offered, it changes nothing or there is nothing to protect within {max_rounds} rounds"
+            )
             return
         certificate = certify(found.protocol, target, who, progress)
         p = with_noise(found.protocol, target, certificate)
