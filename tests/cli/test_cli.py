@@ -7,24 +7,6 @@ import sys
 import pytest
 
 import netdp
-from netdp import cli
-
-
-@pytest.fixture
-def run(capsys, monkeypatch):
-    """Run a command in this process; returns exit status, output, errors."""
-
-    def go(*words):
-        monkeypatch.setattr(sys, "argv", ["netdp", *words])
-        try:
-            cli.main()
-            status = 0
-        except SystemExit as stop:
-            status = int(stop.code or 0)
-        said = capsys.readouterr()
-        return status, said.out, said.err
-
-    return go
 
 
 def test_json_from_flags(run):
@@ -149,3 +131,13 @@ def test_runs_as_a_module():
     done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=True)
     assert "claim: exact" in done.stdout
     assert done.stderr == ""
+
+
+def test_numbers_in_a_file_are_names(run, tmp_path):
+    """A file may number its parties as it likes: 100 is the party that the file calls 100."""
+    file = tmp_path / "edges.csv"
+    file.write_text("100,200\n200,300\n300,100\n300,400\n")
+    assert json.loads(run("account", str(file), "-T", "2", "--sigma", "1", "-o", "400", "--json")[1])["observers"] == [
+        3
+    ]
+    assert json.loads(run("account", str(file), "-T", "2", "--sigma", "1", "-o", "3", "--json")[1])["observers"] == [3]

@@ -1,27 +1,10 @@
 """`netdp plan` as a person and as a program would use it."""
 
 import json
-import sys
 
 import pytest
 
 import netdp
-from netdp import cli
-
-
-@pytest.fixture
-def run(capsys, monkeypatch):
-    def go(*words):
-        monkeypatch.setattr(sys, "argv", ["netdp", *words])
-        try:
-            cli.main()
-            status = 0
-        except SystemExit as stop:
-            status = int(stop.code or 0)
-        said = capsys.readouterr()
-        return status, said.out, said.err
-
-    return go
 
 
 def test_table_and_json_agree(run):

@@ -43,13 +43,13 @@ def account(
     from netdp.report import save_picture, summarise, summary_table
 
     from .progress import progress_bar
-    from .settings import load
+    from .settings import account_settings, parties
 
     flags = {
         "graph": graph, "rounds": rounds, "sigma": sigma, "refresh": refresh, "masks": masks, "accelerated": accelerated,
-        "sensitivity": sensitivity, "mixing": mixing, "observers": _parties(observer), "delta": delta,
+        "sensitivity": sensitivity, "mixing": mixing, "observers": observer, "delta": delta,
     }  # fmt: skip
-    settings = load(config, flags)
+    settings = account_settings(config, flags)
     protocol = Gossip(
         graphs.parse(settings.graph or ""),
         rounds=settings.rounds,  # type: ignore[arg-type]
@@ -61,7 +61,7 @@ def account(
         mixing=settings.mixing,
     )
     with progress_bar("accounting") as progress:
-        summary = summarise(protocol, settings.observers, settings.delta, progress)
+        summary = summarise(protocol, parties(protocol.graph, settings.observers), settings.delta, progress)
     drawn = None
     if plot is not None:
         with progress_bar("all pairs") as progress:
@@ -75,10 +75,3 @@ def account(
     console.print(summary_table(summary))
     if drawn is not None:
         console.print(f"picture: {drawn}")
-
-
-def _parties(given: list[str] | None) -> list[int | str] | None:
-    """Numbers where they are numbers, names otherwise; none given means none."""
-    if not given:
-        return None
-    return [int(party) if party.lstrip("-").isdigit() else party for party in given]

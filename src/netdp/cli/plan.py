@@ -50,16 +50,17 @@ def plan(
     from netdp.errors import InvalidValue
     from netdp.report.planning import advice_table, plan_table
 
-    from .plan_settings import load
     from .progress import progress_bar
+    from .settings import parties, plan_settings
 
     flags = {
         "graph": graph, "epsilon": epsilon, "delta": delta, "scope": scope, "policy": str(policy) if policy else None,
-        "observers": _parties(observer), "colluding": colluding, "seed": seed, "draws": draws, "sensitivity": sensitivity,
+        "observers": observer, "colluding": colluding, "seed": seed, "draws": draws, "sensitivity": sensitivity,
         "mixing": mixing, "max_rounds": max_rounds,
     }  # fmt: skip
-    settings = load(config, flags)
+    settings = plan_settings(config, flags)
     network = graphs.parse(settings.graph or "")
+    observers = parties(network, settings.observers) if settings.observers else None
     options: dict[str, Any] = {
         "scope": Policy.read(settings.policy) if settings.policy else settings.scope,
         "colluders": settings.colluding, "seed": settings.seed, "draws": settings.draws,
@@ -78,7 +79,7 @@ def plan(
         return
     with progress_bar("planning") as progress:
         planned = make_plan(
-            network, settings.epsilon, settings.delta, observers=settings.observers, progress=progress, **options
+            network, settings.epsilon, settings.delta, observers=observers, progress=progress, **options
         )
     _show(planned.to_dict(), plan_table(planned), json)
 
@@ -90,10 +91,3 @@ def _show(data: dict[str, Any], table: Any, json: bool) -> None:
     from rich.console import Console
 
     Console(highlight=False).print(table)
-
-
-def _parties(given: list[str] | None) -> list[int | str] | None:
-    """Numbers where they are numbers, names otherwise; none given means none."""
-    if not given:
-        return None
-    return [int(party) if party.lstrip("-").isdigit() else party for party in given]

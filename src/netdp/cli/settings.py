@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from netdp.errors import FileFormatError, InvalidValue
+from netdp.graphs import Graph
+
+_STRICT = ConfigDict(extra="forbid", strict=True)
+Settings = TypeVar("Settings", bound=BaseModel)
 
 
 class AccountSettings(BaseModel):
     """What `netdp account` needs; the keys of the TOML file are the names of the flags."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = _STRICT
 
     graph: str | None = None
     rounds: int | None = None
@@ -28,33 +32,76 @@ class AccountSettings(BaseModel):
     delta: float = 1e-6
 
 
-def load(path: Path | None, flags: dict[str, Any]) -> AccountSettings:
-    """The settings of the file, if any, with the flags that were given on top."""
-    values: dict[str, Any] = {}
-    if path is not None:
-        values = _read(path)
-        file = values.get("graph")
-        # A graph file is named relative to the settings that name it.
-        if isinstance(file, str) and (path.parent / file).is_file():
-            values["graph"] = str(path.parent / file)
-    values.update({key: value for key, value in flags.items() if value is not None})
-    try:
-        settings = AccountSettings.model_validate(values)
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"][:1])
-        if first["type"] == "extra_forbidden":
-            problem = f"unknown key {key!r}; known: {', '.join(AccountSettings.model_fields)}"
-        else:
-            problem = f"{key} = {first['input']!r}: {first['msg']}"
-        if path is not None and key in values and flags.get(key) is None:
-            raise FileFormatError(path, None, problem) from None
-        raise InvalidValue(problem) from None
+class PlanSettings(BaseModel):
+    """What `netdp plan` needs."""
+
+    model_config = _STRICT
+
+    graph: str | None = None
+    epsilon: float | None = None
+    delta: float = 1e-6
+    scope: str = "worst"
+    policy: str | None = None
+    observers: list[int | str] | None = None
+    colluding: float | None = None
+    seed: int = 0
+    draws: int = 20
+    sensitivity: float = 1.0
+    mixing: str = "metropolis"
+    max_rounds: int = 200
+
+
+def account_settings(path: Path | None, flags: dict[str, Any]) -> AccountSettings:
+    """The settings of `netdp account`; refuses if something indispensable is missing."""
+    settings = _load(AccountSettings, path, flags)
     for key, example in (("graph", "hypercube:8"), ("rounds", "20"), ("sigma", "4.0")):
         if getattr(settings, key) is None:
             flag = "GRAPH" if key == "graph" else f"--{key}"
             raise InvalidValue(f"{key} is missing; give {flag} (for example {example}) or set it in a --config file")
     return settings
+
+
+def plan_settings(path: Path | None, flags: dict[str, Any]) -> PlanSettings:
+    """The settings of `netdp plan`; refuses if something indispensable is missing or said twice."""
+    settings = _load(PlanSettings, path, flags)
+    if settings.graph is None:
+        raise InvalidValue("graph is missing; give GRAPH (for example hypercube:8) or set it in a --config file")
+    if settings.policy is None and settings.epsilon is None:
+        raise InvalidValue("epsilon is missing; give --epsilon (for example 1), or --policy with a file of rules")
+    if settings.policy is not None and (settings.epsilon is not None or "scope" in settings.model_fields_set):
+        raise InvalidValue("a policy states its own epsilons and pairs; leave --epsilon and --scope out")
+    return settings
+
+
+def parties(graph: Graph, named: list[int | str]) -> list[int | str]:
+    """Parties as typed: a name of the graph's own first (files may number their parties as they like), else a number."""
+    names = set(graph.labels or ())
+    return [int(p) if isinstance(p, str) and p not in names and p.lstrip("-").isdigit() else p for p in named]
+
+
+def _load(model: type[Settings], path: Path | None, flags: dict[str, Any]) -> Settings:
+    """The settings of the file, if any, with the flags that were given on top."""
+    values: dict[str, Any] = {}
+    if path is not None:
+        values = _read(path)
+        for key in ("graph", "policy"):
+            file = values.get(key)
+            # Files are named relative to the settings that name them.
+            if isinstance(file, str) and (path.parent / file).is_file():
+                values[key] = str(path.parent / file)
+    values.update({key: value for key, value in flags.items() if value not in (None, [])})
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"][:1])
+        if first["type"] == "extra_forbidden":
+            problem = f"unknown key {key!r}; known: {', '.join(model.model_fields)}"
+        else:
+            problem = f"{key} = {first['input']!r}: {first['msg']}"
+        if path is not None and key in values and flags.get(key) is None:
+            raise FileFormatError(path, None, problem) from None
+        raise InvalidValue(problem) from None
 
 
 def _read(path: Path) -> dict[str, Any]:
