@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test lint types tests bench cli-docs clean
+.PHONY: demo test lint types tests bench clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -36,6 +36,9 @@ tests: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/accounting.py
+	$(BIN)/python benchmarks/simulation.py
+	$(BIN)/python benchmarks/planning.py
+	$(BIN)/python benchmarks/learning.py
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
