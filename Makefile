@@ -39,6 +39,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/simulation.py
 	$(BIN)/python benchmarks/planning.py
 	$(BIN)/python benchmarks/learning.py
+	$(BIN)/python benchmarks/closed_loop.py
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
