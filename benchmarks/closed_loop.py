@@ -29,9 +29,8 @@ def load(name: str) -> ModuleType:
 def main() -> None:
     brute, tests = load("brute"), load("test_iteration")
     widest = 1.0
-    print(
-        f"{'graph':14}{'T':>3}{'K':>3}{'κ':>4}{'observers':>11}{'party':>7}{'bound':>9}{'exact':>9}{'exact, 3/4':>12}{'published':>11}"
-    )
+    columns = f"{'party':>7}{'bound':>9}{'exact':>9}{'exact, 3/4':>12}{'published':>11}"
+    print(f"{'graph':14}{'T':>3}{'K':>3}{'κ':>4}{'observers':>11}{columns}")
     for graph, T, K, observers, masks in tests.CASES:
         protocol = tests.descent(graph, T, K, masks=float(masks))
         bound = tests.loss_energy(protocol, observers)
