@@ -95,8 +95,8 @@ class Summary:
                 *baselines,
             ]
         )
-        factors = [f"×{readable(f.mean_factor)}" for f in everyone]
-        cells.append(["mean factor", "", *factors, "×1", f"×{readable(1 / self.protocol.graph.n)}"])
+        factors = [f"×{f.mean_factor:.3g}" for f in everyone]  # a summary, not a guarantee: rounded as usual
+        cells.append(["mean factor", "", *factors, "×1", f"×{1 / self.protocol.graph.n:.3g}"])
         return header, cells
 
     def _methods(self, row: Row) -> tuple[Figures, ...]:
