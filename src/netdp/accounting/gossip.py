@@ -29,7 +29,7 @@ from netdp.protocols import response
 from netdp.views import GossipView
 
 from . import wide
-from .krylov import Progress, SeenSpace, leverage, seen_space
+from .krylov import CALM_TILT, Progress, SeenSpace, leverage, seen_space
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -83,16 +83,18 @@ def factors(view: GossipView, progress: Progress | None = None) -> Factors:
 
 def _unrefreshed(view: GossipView, space: SeenSpace) -> Factors:
     notes: tuple[str, ...] = ()
-    if space.doubtful:
+    condition = 1.0 + 2.0 * view.protocol.masks * float(view.protocol.graph.degrees.max())
+    # A tilt counts for more under strong masks: where it would spoil the result, long integers are worth their time.
+    tilted = space.tilt > CALM_TILT and space.tilt * condition > EXACT_BELOW
+    if space.doubtful or tilted:
         if wide.affordable(view):
             space = wide.seen_space(view)
-            notes = ("rank decided in 768-bit arithmetic",)
+            notes = ("what is seen was computed in 768-bit arithmetic",)
         if space.doubtful:
             return _everything_revealed(view, space.rank)
     if view.protocol.masks > 0:
         covariance = _masked_covariance(view, space.basis)
         values = _quadratic_form(_cholesky(covariance), space.basis)
-        condition = 1.0 + 2.0 * view.protocol.masks * float(view.protocol.graph.degrees.max())
         slack = (space.tilt + 8 * space.rank * UNIT) * condition
     else:
         values, slack = leverage(space.basis), space.tilt
