@@ -89,7 +89,12 @@ def _build(
     def reduce(block: FloatArray) -> tuple[FloatArray, int]:
         nonlocal doubtful
         if rng is not None:
-            block = block * (1.0 + _PERTURBATION * rng.standard_normal(block.shape))
+            # As rounding does: every entry that is not structurally zero, relative to the size of its column.
+            reached = (block != 0).any(axis=1)
+            count = int(reached.sum())
+            size = np.linalg.norm(block, axis=0) / np.sqrt(max(count, 1))
+            block = block.copy()
+            block[reached] += _PERTURBATION * size * rng.standard_normal((count, block.shape[1]))
         orthonormal, triangle = np.linalg.qr(block)
         rotation, sizes, _ = np.linalg.svd(triangle)
         if prescribed is None:
