@@ -11,6 +11,7 @@ import pytest
 from netdp import account, graphs
 from netdp.accounting import chain, krylov, modular, wide
 from netdp.errors import InvalidValue, Unsupported
+from netdp.privacy import gaussian_epsilon
 from netdp.protocols import ErdosRenyiGossip, Gossip, RandomizedGossip, VaryingGossip
 from netdp.views import SequenceView, Transcript
 
@@ -260,3 +261,18 @@ def test_erdos_renyi_given_its_draw():
         account(protocol, [0], graph=drawn)
     with pytest.raises(InvalidValue, match="10 parties"):
         account(protocol, [0], graph=graphs.ring(10))
+
+
+def test_a_secret_graph_is_bounded_by_its_degree():
+    protocol = ErdosRenyiGossip(200, 0.05, rounds=4, sigma=3.0)
+    loss = account(protocol, [0], degree=9)
+    assert loss.claim == "upper"
+    assert "none of them" in loss.describe()
+    assert any("neighbours lose as under local DP" in text for text in loss.assumptions)
+    local = protocol.sensitivity / protocol.sigma
+    assert float(loss.epsilon(1e-6)) < float(gaussian_epsilon(local, 1e-6))
+    assert float(loss.epsilon(1e-6)) < float(account(protocol, [0, 1], degree=18).epsilon(1e-6))
+    with pytest.raises(Unsupported, match=r"graph=protocol\.draw\(seed\).*degree="):
+        account(protocol, [0])
+    with pytest.raises(Unsupported, match="varying=False"):
+        account(ErdosRenyiGossip(200, 0.05, rounds=4, sigma=3.0, varying=True), [0], degree=9)

@@ -105,7 +105,7 @@ def test_describe_tells_everything():
     scalar = Guarantee(GaussianCurve(1.0), targets=[4], observers="curator")
     assert "party 4" in scalar.describe()
     assert "against: the curator" in scalar.describe()
-    assert "any party" in Guarantee(GaussianCurve(1.0)).describe()
+    assert "one party" in Guarantee(GaussianCurve(1.0)).describe()
     assert "any observer" in Guarantee(GaussianCurve(1.0)).describe()
     assert "1 party," in Guarantee(ProfileCurve([0.0], [[np.nan], [0.1]])).describe()
     assert "10 parties (0, 1, 2, 3, 4, 5, 6, 7, …)" in make(observers=range(10)).describe()

@@ -39,6 +39,9 @@ def train(
 ) -> Trained:
     """Run the protocol from θ = 0. `gradients(models, rng)` returns every party's gradient (n, d); it is clipped here.
 
+    The certified loss assumes that a clipped local step is `protocol.expansion`-Lipschitz. 1 is right for the logistic loss
+    of `LogisticParties`, which clips row by row; for any other loss with β-Lipschitz gradients set expansion = 1 + step·β.
+
     `watch(t, models)` is called after every iteration.
     """
     rng = np.random.default_rng(seed)

@@ -213,7 +213,7 @@ class Guarantee:
             noun = ("pair", "pairs") if len(self.curve.shape) > 1 else ("party", "parties")
             about = f"{count} {noun[count != 1]}"
         else:
-            about = "any party"
+            about = "one party"
             if self.targets is not None:
                 about = _name_parties(self.targets.tolist())
         lines = [f"privacy loss of {about}, as a {self.curve.kind} curve"]
