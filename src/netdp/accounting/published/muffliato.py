@@ -38,7 +38,7 @@ ERRATA = (
 )
 
 # Columns of Wᵗ carried at once: a block of this width and 2,000 rows stays in the cache of one core.
-_BLOCK = 64
+_BLOCK = 48
 
 
 def theorem1(protocol: Gossip, observer: int | str) -> FloatArray:
@@ -132,28 +132,29 @@ def _add_shares(indptr: Any, indices: Any, data: Any, rounds: int, shares: Any, 
     """shares[u, w] = Σ_{t<T} (Wᵗ)²_{u,w} / ‖(Wᵗ)_w‖² for the columns w in [first, last)."""
     n, width = len(indptr) - 1, last - first
     current, following = np.zeros((n, width)), np.empty((n, width))
+    total = np.zeros((n, width))  # contiguous, so that it stays in the cache; written out once
     for column in range(width):
         current[first + column, column] = 1.0
+        total[first + column, column] = 1.0  # t = 0: the own column alone
     squares = np.empty(width)
-    for t in range(rounds):
-        if t:
-            for row in range(n):
-                target = following[row]
-                target[:] = 0.0
-                for entry in range(indptr[row], indptr[row + 1]):
-                    weight, source = data[entry], current[indices[entry]]
-                    for column in range(width):
-                        target[column] += weight * source[column]
-            current, following = following, current
+    for _ in range(1, rounds):
         squares[:] = 0.0
         for row in range(n):
+            target = following[row]
+            target[:] = 0.0
+            for entry in range(indptr[row], indptr[row + 1]):
+                weight, source = data[entry], current[indices[entry]]
+                for column in range(width):
+                    target[column] += weight * source[column]
             for column in range(width):
-                squares[column] += current[row, column] * current[row, column]
+                squares[column] += target[column] * target[column]
+        current, following = following, current
         for column in range(width):
             squares[column] = 1.0 / squares[column]
         for row in range(n):
             for column in range(width):
-                shares[row, first + column] += current[row, column] * current[row, column] * squares[column]
+                total[row, column] += current[row, column] * current[row, column] * squares[column]
+    shares[:, first:last] = total
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
