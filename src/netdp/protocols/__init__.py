@@ -4,7 +4,10 @@ from .baselines import Central, CentralDescent, Local, LocalDescent
 from .descent import GossipDescent, GossipRounds
 from .gossip import Gossip, response
 from .randomized import RandomizedGossip
+from .ring import RingHistogram, RingSum
+from .shuffle import Shuffle
 from .varying import ErdosRenyiGossip, VaryingGossip
+from .walk import GraphWalkSum, WalkDescent, WalkHistogram, WalkSum
 
 __all__ = [
     "Central",
@@ -13,9 +16,16 @@ __all__ = [
     "Gossip",
     "GossipDescent",
     "GossipRounds",
+    "GraphWalkSum",
     "Local",
     "LocalDescent",
     "RandomizedGossip",
+    "RingHistogram",
+    "RingSum",
+    "Shuffle",
     "VaryingGossip",
+    "WalkDescent",
+    "WalkHistogram",
+    "WalkSum",
     "response",
 ]

@@ -1,0 +1,97 @@
+"""Network shuffling (Liew, Kato, Takahashi, Takagi, Cao and Yoshikawa, *Network Shuffling*, SIGMOD 2022).
+
+Every user randomizes its value with an ε₀-DP local randomizer and encrypts the report for the curator. In each of t rounds
+every report moves from its holder to a uniformly random neighbour, independently of all other reports; with laziness ℓ it
+stays where it is with probability ℓ (drawn for each report, not for each user). Then the curator collects:
+
+    reporting="all"      every user hands over all reports it holds, or none (Algorithm 1)
+    reporting="single"   every user hands over one of them, chosen uniformly; a dummy if it holds none (Algorithm 2)
+
+The curator sees which user handed over which reports, but not the way they came.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+from netdp.errors import GraphError, InvalidValue
+from netdp.graphs import Graph
+
+from .checks import count, non_negative, positive
+from .description import Described
+from .walk import transition_matrix
+
+REPORTINGS = ("all", "single")
+
+
+@dataclass(frozen=True)
+class Shuffle(Described):
+    """Randomized reports that hop through a network before a curator collects them.
+
+    Parameters
+    ----------
+    graph : a connected `Graph`; bipartite ones need laziness, or the walk never mixes.
+    rounds : t ≥ 1, hops per report.
+    epsilon0 : the local-DP loss of the randomizer.
+    reporting : "all" or "single".
+    laziness : ℓ in [0, 1).
+    delta0 : δ₀ of an (ε₀, δ₀) randomizer such as the Gaussian; 0 for pure ones.
+
+    >>> from netdp import graphs
+    >>> Shuffle(graphs.ring(4), rounds=10, epsilon0=1.0)
+    Traceback (most recent call last):
+      ...
+    netdp.errors.GraphError: Graph('ring(4)', n=4, m=4) is bipartite: its two halves never mix; set laziness=0.5
+    """
+
+    kind: ClassVar[str] = "shuffle"
+    graph: Graph
+    rounds: int
+    epsilon0: float
+    reporting: str = "all"
+    laziness: float = 0.0
+    delta0: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rounds", count("rounds", self.rounds))
+        object.__setattr__(self, "epsilon0", positive("epsilon0", self.epsilon0))
+        for name in ("laziness", "delta0"):
+            value = non_negative(name, getattr(self, name))
+            if value >= 1:
+                raise InvalidValue(f"{name} must lie in [0, 1), got {value!r}")
+            object.__setattr__(self, name, value)
+        if self.reporting not in REPORTINGS:
+            raise InvalidValue(f"unknown reporting {self.reporting!r}; choose one of {', '.join(REPORTINGS)}")
+        if not self.graph.is_connected:
+            raise GraphError(
+                f"{self.graph!r} is not connected: reports shuffle only within a component. Account for each component "
+                "on its own: graph.subgraph(nodes) for the nodes of every value in graph.components"
+            )
+        if self.graph.n < 2:
+            raise GraphError(f"{self.graph!r} has a single user: there is nobody to shuffle with")
+        if self.laziness == 0 and self.graph.is_bipartite:
+            raise GraphError(f"{self.graph!r} is bipartite: its two halves never mix; set laziness=0.5")
+
+    @property
+    def n(self) -> int:
+        """How many users there are."""
+        return self.graph.n
+
+    @cached_property
+    def transition(self) -> Any:
+        """P[u, w] of one hop, laziness included (CSR)."""
+        from scipy.sparse import csr_array, eye_array
+
+        hop = transition_matrix(self.graph, "simple")
+        if not self.laziness:
+            return hop
+        P = csr_array(self.laziness * eye_array(self.n) + (1 - self.laziness) * hop)
+        P.sort_indices()
+        return P
+
+    @property
+    def stationary(self) -> Any:
+        """π_u = d_u/2m: where a report is in the long run."""
+        return self.graph.degrees / self.graph.degrees.sum()

@@ -1,0 +1,253 @@
+"""A token on a random walk (Cyffers and Bellet, sections 4 and 4.2; seed of the AISTATS 2022 version; any graph).
+
+**Complete graph.** At each of T steps a user is drawn uniformly from all n, independently of everything: it adds a
+contribution with its own noise and passes the token on. Nobody but the drawn user knows who was drawn, except
+
+    sender="hidden"    a user learns only that it holds the token now (the token reaches it through an anonymous channel)
+    sender="known"     a user also sees from whom it got the token and to whom it passes it (a direct connection)
+
+The global step number is public, so a user knows how many steps lie between two of its visits. After step T the token is
+released.
+
+**Any graph.** The token moves to a random neighbour: the Metropolis walk (uniform in the long run) or the simple one
+(proportional to degree).
+
+A user that has contributed `contributions` times passes the token on with noise only: that bounds what it can ever lose.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from netdp.errors import InvalidValue
+from netdp.graphs import Graph
+
+from .checks import count, non_negative, positive
+from .description import Described
+from .ring import check_response, response_epsilon
+
+SENDERS = ("hidden", "known")
+WALKS = ("metropolis", "simple")
+
+
+@dataclass(frozen=True)
+class _Walk(Described):
+    n: int
+    steps: int
+
+    def _check_walk(self) -> None:
+        object.__setattr__(self, "n", count("n", self.n))
+        if self.n < 2:
+            raise InvalidValue("a walk needs at least 2 users, got 1")
+        object.__setattr__(self, "steps", count("steps", self.steps))
+        if self.steps < self.n:
+            raise InvalidValue(
+                f"steps={self.steps} is shorter than one visit to each of {self.n} users; give at least {self.n}"
+            )
+        sender, contributions = getattr(self, "sender"), getattr(self, "contributions")  # noqa: B009
+        if sender not in SENDERS:
+            raise InvalidValue(f"unknown sender {sender!r}; choose one of {', '.join(SENDERS)}")
+        if contributions is not None:
+            object.__setattr__(self, "contributions", count("contributions", contributions))
+
+
+@dataclass(frozen=True)
+class WalkSum(_Walk):
+    """The sum of the contributions along a random walk on the complete graph (Algorithm 3).
+
+    Parameters
+    ----------
+    n, steps : users, and the length T of the walk; on average T/n contributions each.
+    sigma : standard deviation of the noise in every contribution.
+    sender : "hidden" or "known", see above.
+    contributions : at most so many per user, or None.
+    tokens : walks in parallel, independent of each other; the released sums are added up.
+    sensitivity : Δ, the largest L2 distance of two values that one contribution can take.
+
+    >>> WalkSum(100, steps=10_000, sigma=61.0).expected_contributions
+    100.0
+    """
+
+    kind: ClassVar[str] = "walk-sum"
+    sigma: float
+    sender: str = "hidden"
+    contributions: int | None = None
+    tokens: int = 1
+    sensitivity: float = 1.0
+
+    def __post_init__(self) -> None:
+        self._check_walk()
+        object.__setattr__(self, "tokens", count("tokens", self.tokens))
+        for name in ("sigma", "sensitivity"):
+            object.__setattr__(self, name, positive(name, getattr(self, name)))
+
+    @property
+    def expected_contributions(self) -> float:
+        """How often a user is visited on average, all tokens together."""
+        return self.tokens * self.steps / self.n
+
+
+@dataclass(frozen=True)
+class WalkHistogram(_Walk):
+    """A histogram over `domain` values, by L-ary randomized responses added to a token on a random walk.
+
+    A user that has used up its `contributions` adds uniformly random values.
+
+    >>> round(WalkHistogram(1000, steps=10_000, domain=4, gamma=0.5).epsilon0, 4)
+    1.6094
+    """
+
+    kind: ClassVar[str] = "walk-histogram"
+    domain: int
+    gamma: float
+    sender: str = "hidden"
+    contributions: int | None = None
+
+    def __post_init__(self) -> None:
+        self._check_walk()
+        check_response(self)
+
+    @property
+    def epsilon0(self) -> float:
+        """The local-DP loss of one contribution."""
+        return response_epsilon(self.domain, self.gamma)
+
+
+@dataclass(frozen=True)
+class WalkDescent(_Walk):
+    """Projected noisy SGD along a random walk on the complete graph: θ ← Π(θ − η(g_u(θ) + Z)), Z ~ N(0, σ²I).
+
+    Parameters
+    ----------
+    n, steps : users, and the number T of gradient steps.
+    sigma : standard deviation, per coordinate, of the noise added to a gradient.
+    step : η > 0.
+    clip : L > 0: gradients are clipped to this norm *before* the noise, so that two of them differ by at most Δ = 2L.
+    sender, contributions : as for `WalkSum`.
+    radius : Π projects onto the ball of this radius around 0; None: no projection.
+    expansion : Lipschitz constant of θ ↦ θ − η·g_u(θ), 1 for convex β-smooth losses and η ≤ 2/β. Only the bound by
+        iteration needs it to be 1; the bound by the secrecy of the walk does not.
+
+    >>> WalkDescent(2000, steps=20_000, sigma=1.0, step=0.05, clip=0.4).sensitivity
+    0.8
+    """
+
+    kind: ClassVar[str] = "walk-descent"
+    sigma: float
+    step: float
+    clip: float = 1.0
+    sender: str = "hidden"
+    contributions: int | None = None
+    radius: float | None = None
+    expansion: float = 1.0
+
+    def __post_init__(self) -> None:
+        self._check_walk()
+        for name in ("sigma", "step", "clip", "expansion"):
+            object.__setattr__(self, name, positive(name, getattr(self, name)))
+        if not self.clip < math.inf:
+            raise InvalidValue("gradients without a bound cannot be protected: give a finite clip")
+        if self.expansion < 1:
+            raise InvalidValue(f"expansion must be ≥ 1, got {self.expansion!r}; a contraction is covered by 1")
+        if self.radius is not None:
+            object.__setattr__(self, "radius", positive("radius", self.radius))
+
+    @property
+    def sensitivity(self) -> float:
+        """Δ = 2L: two clipped gradients."""
+        return 2.0 * self.clip
+
+
+@dataclass(frozen=True)
+class GraphWalkSum(Described):
+    """The sum of the contributions along random walks on any connected graph.
+
+    Parameters
+    ----------
+    graph : a connected `Graph`; its nodes are the users.
+    steps : T, the length of each walk.
+    sigma : standard deviation of the noise in every contribution.
+    walk : "metropolis" (every user is visited equally often) or "simple" (in proportion to its degree).
+    tokens : walks in parallel, independent of each other.
+    closing : the last holder adds noise of variance closing·σ² before the token is released. Without it the last
+        contributions have little cover. None means n: as much noise as n more steps would bring.
+    contributions : at most so many per user and token, or None.
+    sensitivity : Δ.
+
+    Each walk starts at a user drawn from its stationary distribution. Neighbours see who hands them the token.
+
+    >>> from netdp import graphs
+    >>> p = GraphWalkSum(graphs.path(3), steps=300, sigma=4.0)
+    >>> p.transition.toarray().round(3).tolist(), p.closing
+    ([[0.5, 0.5, 0.0], [0.5, 0.0, 0.5], [0.0, 0.5, 0.5]], 3.0)
+    """
+
+    kind: ClassVar[str] = "graph-walk-sum"
+    graph: Graph
+    steps: int
+    sigma: float
+    walk: str = "metropolis"
+    tokens: int = 1
+    closing: float | None = None
+    contributions: int | None = None
+    sensitivity: float = 1.0
+
+    def __post_init__(self) -> None:
+        self.graph.require_connected("a walk")
+        for name in ("steps", "tokens"):
+            object.__setattr__(self, name, count(name, getattr(self, name)))
+        if self.steps < self.n:
+            raise InvalidValue(
+                f"steps={self.steps} is shorter than one visit to each of {self.n} users; give at least {self.n}"
+            )
+        for name in ("sigma", "sensitivity"):
+            object.__setattr__(self, name, positive(name, getattr(self, name)))
+        closing = float(self.n) if self.closing is None else non_negative("closing", self.closing)
+        object.__setattr__(self, "closing", closing)
+        if self.walk not in WALKS:
+            raise InvalidValue(f"unknown walk {self.walk!r}; choose one of {', '.join(WALKS)}")
+        if self.contributions is not None:
+            object.__setattr__(self, "contributions", count("contributions", self.contributions))
+
+    @property
+    def n(self) -> int:
+        """How many users there are."""
+        return self.graph.n
+
+    @cached_property
+    def transition(self) -> Any:
+        """P[u, w]: the probability that the token goes from u to w (CSR)."""
+        return transition_matrix(self.graph, self.walk)
+
+    @property
+    def stationary(self) -> Any:
+        """Where the token is in the long run, and starts."""
+        if self.walk == "metropolis":
+            return np.full(self.n, 1.0 / self.n)
+        return self.graph.degrees / self.graph.degrees.sum()
+
+
+def transition_matrix(graph: Graph, walk: str = "simple") -> Any:
+    """The transition matrix of the simple or the Metropolis walk, as a CSR array with sorted indices.
+
+    Simple: P_uw = 1/d_u. Metropolis: P_uw = min(1/d_u, 1/d_w), the rest stays at u.
+    """
+    from scipy.sparse import csr_array, dia_array
+
+    degrees = graph.degrees
+    rows = np.repeat(np.arange(graph.n), degrees)
+    columns = np.asarray(graph.indices)
+    if walk == "simple":
+        P = csr_array((1.0 / degrees[rows], columns, graph.indptr), shape=(graph.n, graph.n))
+    else:
+        weights = 1.0 / np.maximum(degrees[rows], degrees[columns])
+        off = csr_array((weights, columns, graph.indptr), shape=(graph.n, graph.n))
+        rest = np.maximum(1.0 - np.bincount(rows, weights=weights, minlength=graph.n), 0.0)
+        P = csr_array(off + dia_array((rest[None, :], [0]), shape=off.shape))
+    P.sort_indices()
+    return P
