@@ -18,6 +18,7 @@ PUBLIC = [
     "Local",
     "LocalDescent",
     "NetdpError",
+    "PathSum",
     "Policy",
     "RandomizedGossip",
     "RingHistogram",

@@ -24,6 +24,7 @@ _PUBLIC = {
     "Local": "netdp.protocols",
     "LocalDescent": "netdp.protocols",
     "NetdpError": "netdp.errors",
+    "PathSum": "netdp.protocols",
     "RandomizedGossip": "netdp.protocols",
     "VaryingGossip": "netdp.protocols",
     "Policy": "netdp.accounting",
@@ -42,7 +43,18 @@ _PUBLIC = {
     "plan": "netdp.accounting",
     "trusted_curator": "netdp.accounting",
 }
-_ROOMS = ("errors", "graphs", "privacy", "protocols", "views", "accounting", "simulate", "learn", "report")
+_ROOMS = (
+    "errors",
+    "graphs",
+    "privacy",
+    "mechanisms",
+    "protocols",
+    "views",
+    "accounting",
+    "simulate",
+    "learn",
+    "report",
+)
 
 __all__ = [  # pinned by tests/test_public.py
     "Central",
@@ -57,6 +69,7 @@ __all__ = [  # pinned by tests/test_public.py
     "Local",
     "LocalDescent",
     "NetdpError",
+    "PathSum",
     "Policy",
     "RandomizedGossip",
     "RingHistogram",
@@ -102,6 +115,7 @@ if TYPE_CHECKING:
         GraphWalkSum,
         Local,
         LocalDescent,
+        PathSum,
         RandomizedGossip,
         RingHistogram,
         RingSum,

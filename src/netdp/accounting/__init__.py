@@ -1,11 +1,22 @@
 """From a protocol or a view to a guarantee: certified accountants here, the papers' formulas in `published`."""
 
-from . import iteration, sequences, utility_varying  # noqa: F401  register what they handle
+from . import (  # noqa: F401  register what they handle
+    graph_walk,
+    iteration,
+    ring,
+    sequences,
+    shuffling,
+    token,
+    utility_varying,
+    walk,
+    walk_baselines,
+)
 from .baselines import local_dp, trusted_curator
 from .calibrate import calibrate
 from .front import METHODS, account, pairwise
 from .plan import Plan, plan
 from .policy import Policy
+from .published import walk_descent, walks  # noqa: F401  register what they handle
 from .utility import ExpectedError, expected_error
 
 __all__ = [

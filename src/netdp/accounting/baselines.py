@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import singledispatch
 from typing import Any, Protocol
 
 import numpy as np
 
+from netdp.errors import Unsupported
 from netdp.privacy import Adjacency, Claim, GaussianCurve, Guarantee
 from netdp.protocols import Central, CentralDescent, Gossip, GossipDescent, Local, LocalDescent
 
@@ -21,21 +23,40 @@ class _HasLocalMu(Protocol):
     def local_mu(self) -> float: ...
 
 
-def local_dp(protocol: Gossip | GossipDescent) -> Guarantee:
-    """Everybody publishes x_u + N(0, σ²) (in learning: every gradient): the world learns μ = Δ/σ about each. Factor 1.
+@singledispatch
+def local_dp(protocol: Any) -> Guarantee:
+    """Everybody publishes its contributions as they are, with their own noise: what the world learns about each.
+
+    Gossip: x_u + N(0, σ²) (in learning: every gradient), μ = Δ/σ, factor 1. Tokens: all contributions of a user, as often
+    as it is visited at most. Shuffling and histograms: the randomizer's own loss.
 
     >>> from netdp import graphs
     >>> float(local_dp(Gossip(graphs.ring(4), rounds=1, sigma=4.0)).mu)
     0.25
     """
+    raise Unsupported(f"local DP is not defined for {type(protocol).__name__}")
+
+
+@local_dp.register(Gossip)
+@local_dp.register(GossipDescent)
+def _local_gossip(protocol: Gossip | GossipDescent) -> Guarantee:
     return _statement(protocol, np.asarray(1.0), "everybody", _LOCAL)
 
 
-def trusted_curator(protocol: Gossip | GossipDescent) -> Guarantee:
-    """A curator who sees all values publishes their mean with the noise N(0, σ²/n) that perfect averaging would leave.
+@singledispatch
+def trusted_curator(protocol: Any) -> Guarantee:
+    """A curator whom everybody trusts, with the same noise in its answer: what the world learns about each.
 
-    The mean moves by Δ/n, so μ = (Δ/n)/(σ/√n) = Δ/(σ√n). Factor 1/n.
+    Gossip: it publishes the mean with the noise N(0, σ²/n) that perfect averaging would leave; the mean moves by Δ/n, so
+    μ = Δ/(σ√n), factor 1/n. Ring: the sum of every round with noise N(0, σ²). Walk: the sum of all contributions with all
+    their noise. Descent on a walk: noisy SGD that publishes every iterate. Shuffling: a trusted shuffler.
     """
+    raise Unsupported(f"no trusted curator is defined for {type(protocol).__name__}")
+
+
+@trusted_curator.register(Gossip)
+@trusted_curator.register(GossipDescent)
+def _curator_gossip(protocol: Gossip | GossipDescent) -> Guarantee:
     n = protocol.n if isinstance(protocol, GossipDescent) else protocol.graph.n
     return _statement(protocol, np.asarray(1.0 / n), "everybody", _CENTRAL)
 

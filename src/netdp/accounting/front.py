@@ -16,14 +16,15 @@ from netdp.errors import InvalidValue, Unsupported
 from netdp.graphs import Graph
 from netdp.privacy import GaussianCurve, Guarantee, RenyiCurve
 from netdp.privacy.guarantee import weakest
-from netdp.protocols import Gossip
-from netdp.views import GossipView, observer_set
+from netdp.protocols import Gossip, PathSum, RingSum, Shuffle
+from netdp.views import GossipView, curator_set, observer_set
 
 from .gossip import factors
 from .krylov import Progress
 from .published import muffliato
 from .registry import certified, published
 from .statements import certified_statement, published_statement
+from .token import path_pairs
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -53,6 +54,7 @@ def account(
 ) -> Guarantee:
     """What `observers` (several = they collude) learn about every other party, before anything is sent.
 
+    Of a `Shuffle` the curator looks: observers="curator", or ["curator", 3, 5] if users 3 and 5 collude with it.
     `method="published"` computes the paper's formula instead, which is not a guarantee and says so.
     `progress(done, total)` is told of every round; other options belong to particular protocols.
 
@@ -63,8 +65,10 @@ def account(
     (0.0182, 'exact')
     """
     _check_method(method)
-    members = observer_set(_parties(protocol), observers)
     accountant = certified if method == "certified" else published
+    if isinstance(protocol, Shuffle):
+        return accountant(protocol, curator_set(protocol.graph, observers), progress=progress, **options)
+    members = observer_set(_parties(protocol), observers)
     return accountant(protocol, members, progress=progress, **options)
 
 
@@ -92,6 +96,8 @@ def pairwise(
     if method == "published" and isinstance(protocol, Gossip):
         return published_statement(protocol, muffliato.theorem1_pairwise(protocol), "each")
     accountant = certified if method == "certified" else published
+    if method == "certified" and isinstance(protocol, PathSum | RingSum):
+        return path_pairs(protocol)
     if isinstance(protocol, Gossip):
         protocol.matrix, protocol.gamma  # noqa: B018  computed once, before the threads start
     values = np.empty((n, n), order="F")

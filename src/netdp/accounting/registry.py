@@ -14,12 +14,12 @@ from netdp.privacy import Guarantee
 
 
 @singledispatch
-def certified(protocol: Any, observers: tuple[int, ...], **options: Any) -> Guarantee:
+def certified(protocol: Any, observers: tuple[Any, ...], **options: Any) -> Guarantee:
     """The certified loss of every party against the observers."""
     raise Unsupported(f"there is no certified accountant for {type(protocol).__name__}")
 
 
 @singledispatch
-def published(protocol: Any, observers: tuple[int, ...], **options: Any) -> Guarantee:
+def published(protocol: Any, observers: tuple[Any, ...], **options: Any) -> Guarantee:
     """The loss by the formula of a paper, as printed."""
     raise Unsupported(f"no published formula is known for {type(protocol).__name__}; ask for method='certified'")

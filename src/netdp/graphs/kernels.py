@@ -83,3 +83,26 @@ def average_along(edges: Any, state: Any, watched: Any, seen: Any) -> None:
             mean = 0.5 * (state[u, column] + state[w, column])
             state[u, column] = mean
             state[w, column] = mean
+
+
+@njit(nogil=True, cache=True)
+def absorbed(indptr: Any, indices: Any, data: Any, start: int, stop: Any, horizon: int) -> Any:
+    """P(a walk from `start` is first at one of the nodes marked in `stop` after t steps), t = 1 … horizon.
+
+    The arrays are the *transposed* transition matrix: row w holds the probabilities of stepping to w.
+    """
+    here = np.zeros(stop.size)
+    here[start] = 1.0
+    law = np.zeros(horizon)
+    for t in range(horizon):
+        there = np.zeros(stop.size)
+        for w in range(stop.size):
+            total = 0.0
+            for entry in range(indptr[w], indptr[w + 1]):
+                total += data[entry] * here[indices[entry]]
+            if stop[w]:
+                law[t] += total
+            else:
+                there[w] = total
+        here = there
+    return law

@@ -7,6 +7,7 @@ from typing import Any
 from .descent import Trained, train
 from .logistic import LogisticParties, accuracy, objective
 from .tables import LABELS, Table, table
+from .walk import WalkTrained, train_walk, train_walks
 
 __all__ = [
     "LABELS",
@@ -14,10 +15,14 @@ __all__ = [
     "LogisticParties",
     "Table",
     "Trained",
+    "WalkLogisticRegression",
+    "WalkTrained",
     "accuracy",
     "objective",
     "table",
     "train",
+    "train_walk",
+    "train_walks",
 ]
 
 
@@ -26,4 +31,8 @@ def __getattr__(name: str) -> Any:
         from .estimator import GossipLogisticRegression
 
         return GossipLogisticRegression
+    if name == "WalkLogisticRegression":
+        from .walk_estimator import WalkLogisticRegression
+
+        return WalkLogisticRegression
     raise AttributeError(f"module 'netdp.learn' has no attribute {name!r}")

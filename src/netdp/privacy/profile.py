@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -111,7 +112,7 @@ class ProfileCurve(Curve):
         high = np.take_along_axis(table, left[..., None], -1)[..., 0]
         low = np.take_along_axis(table, right[..., None], -1)[..., 0]
         knot = (left == last) | (asked == self._epsilons[left])
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # beyond the last knot, not used
             before, after = asked - self._epsilons[left], self._epsilons[right] - asked
             width = np.expm1(self._epsilons[left] - self._epsilons[right])
             # the shares of the chord's two ends, without forming e^ε or subtracting near-equal numbers
@@ -185,6 +186,27 @@ class ProfileCurve(Curve):
 
     def to_dict(self) -> dict[str, Any]:
         return {"kind": self.kind, "epsilons": jsonable(self._epsilons), "deltas": jsonable(self._deltas)}
+
+
+def composed(parts: Sequence[tuple[ProfileCurve, int]], discretization: float | None = None) -> ProfileCurve:
+    """The profile of seeing views with these profiles, each as many times as stated, all on one grid of losses.
+
+    >>> one, two = ProfileCurve([0.0, 1.0], [0.5, 0.0]), ProfileCurve([0.0, 0.5], [0.25, 0.0])
+    >>> together = composed([(one, 2), (two, 1)], discretization=0.5)
+    >>> round(float(together.epsilon(0.0)), 9)
+    2.5
+    """
+    if not parts or any(curve.shape for curve, _ in parts):
+        raise InvalidValue("composed takes at least one profile, each of a single target")
+    step = _check_step(discretization, *(curve.epsilons for curve, _ in parts))
+    times = [check_times(count) for _, count in parts]
+    grids = [
+        (LossGrid.from_profile(curve.epsilons, curve.deltas, step), count)
+        for (curve, _), count in zip(parts, times, strict=True)
+    ]
+    end = sum(count * float(curve.epsilons[-1]) for (curve, _), count in zip(parts, times, strict=True))
+    keep = sum(count * _log_keep(curve.deltas[-1:]) for (curve, _), count in zip(parts, times, strict=True))
+    return _collect([Composition(*grids)], step, (), end, -np.expm1(np.asarray(keep)))
 
 
 def _check_step(given: float | None, *profiles: FloatArray) -> float:

@@ -3,6 +3,7 @@
 from .baselines import Central, CentralDescent, Local, LocalDescent
 from .descent import GossipDescent, GossipRounds
 from .gossip import Gossip, response
+from .path import PathSum
 from .randomized import RandomizedGossip
 from .ring import RingHistogram, RingSum
 from .shuffle import Shuffle
@@ -19,6 +20,7 @@ __all__ = [
     "GraphWalkSum",
     "Local",
     "LocalDescent",
+    "PathSum",
     "RandomizedGossip",
     "RingHistogram",
     "RingSum",

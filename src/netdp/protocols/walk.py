@@ -13,6 +13,8 @@ released.
 (proportional to degree).
 
 A user that has contributed `contributions` times passes the token on with noise only: that bounds what it can ever lose.
+It also lets what others add depend on the secret path, so the secrecy of the path no longer counts in the certified loss:
+set it for local guarantees, leave it out for network ones.
 """
 
 from __future__ import annotations

@@ -8,10 +8,11 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from . import baselines, gossip, randomized  # noqa: F401  register what they can run
+from . import baselines, gossip, randomized, shuffle, tokens  # noqa: F401  register what they can run
 from .run import Record, Run, simulate
+from .tokens import TokenRecord, draw_paths
 
-__all__ = ["Record", "Run", "simulate"]
+__all__ = ["Record", "Run", "TokenRecord", "draw_paths", "simulate"]
 
 
 class _Callable(ModuleType):

@@ -2,8 +2,10 @@
 
 from .gossip import GossipView
 from .linear import LinearGaussianView, Noise, explicit_view
-from .observers import observer_set
+from .observers import curator_set, observer_set
 from .sequence import SequenceView, exchanged
+from .shuffled import ShuffledView, ShuffleTranscript
+from .token import TokenTranscript, TokenView
 from .transcript import Transcript, transcribe
 
 __all__ = [
@@ -11,7 +13,12 @@ __all__ = [
     "LinearGaussianView",
     "Noise",
     "SequenceView",
+    "ShuffleTranscript",
+    "ShuffledView",
+    "TokenTranscript",
+    "TokenView",
     "Transcript",
+    "curator_set",
     "exchanged",
     "explicit_view",
     "observer_set",

@@ -37,6 +37,23 @@ def observer_set(graph: Graph | int, observers: int | str | Iterable[int | str])
     return tuple(sorted(members))
 
 
+def curator_set(graph: Graph, observers: int | str | Iterable[int | str]) -> tuple[str | int, ...]:
+    """The curator and the users that collude with it, ("curator", 3, 5).
+
+    >>> from netdp import graphs
+    >>> curator_set(graphs.ring(5), "curator"), curator_set(graphs.ring(5), ["curator", 3, 1])
+    (('curator',), ('curator', 1, 3))
+    """
+    given = [observers] if isinstance(observers, int | str | np.integer) else list(observers)
+    if "curator" not in given:
+        raise InvalidValue(
+            f'observers {observers!r}: reports are collected by a curator; say observers="curator", or '
+            '["curator", 3] if user 3 colludes with it (relays alone see only encrypted reports)'
+        )
+    users = [party for party in given if party != "curator"]
+    return ("curator", *(observer_set(graph, users) if users else ()))
+
+
 def _number(n: int, party: int | str) -> int:
     if isinstance(party, bool | str) or not 0 <= party < n or int(party) != party:
         raise InvalidValue(f"no party {party!r}; the parties are 0 to {n - 1}")

@@ -1,0 +1,106 @@
+"""What a stretch of a walk with a secret path reveals: profiles of sampled contributions.
+
+**One step.** The step is at a user drawn uniformly from those outside O, so at u with probability q = 1/(n−c), secretly. If
+its noisy contribution were shown, its law would be P = (1−q)R + qA with u's data and Q = (1−q)R + qA′ with its other data:
+R is the same mixture of the others' contributions. By advanced joint convexity (Balle, Barthe, Gaboardi 2018, Theorem 2)
+
+    H_{e^ε}(P‖Q) = q·H_{α′}(A ‖ (1−β)R + βA′),    α′ = 1 + (e^ε − 1)/q,  β = e^ε/α′,  ε ≥ 0,
+
+which by convexity is at most q·[(1−β)·δ_far(ln α′) + β·δ_near(ln α′)]: δ_far bounds the divergence of u's contribution from
+another user's, δ_near from u's own under the other data. Replacing data both are the local profile: any two contributions
+are at most Δ apart. Zeroing data out (contributions in the ball of radius Δ/2, against 0) near is Δ/2 and far is Δ.
+R is the same on both sides if what the others add depends on nothing but their data, the step and what was shown before, in
+particular not on how often they were visited: who was visited is secret, and likelier or not depending on u's data. u's own
+contributions may differ from visit to visit. The argument is made given the past.
+
+**A block of g steps in a row**, of which only the sum is shown, Gaussian noise. u is in it k ~ Binomial(g, q) times. Split
+off k = 0, of probability 1−η: H = η·H_{α′}(P₁ ‖ (1−β)P₀ + βQ₁) with α′ = 1 + (e^ε−1)/η. Given k, the sums under P₁ and P₀
+(couple the g−k other contributions) are Gaussians of variance gσ² with means at most k·far apart, under P₁ and Q₁ at most
+k·near. So
+
+    δ_block(ε) ≤ Σ_{k≥1} P(k)·[(1−β)·δ_Gauss(k·far/(σ√g); ln α′) + β·δ_Gauss(k·near/(σ√g); ln α′)].
+
+It grows with P(k) in stochastic order and with η: for blocks of between a and b steps, P(k) and η of b with the noise of a
+are a bound. Blocks of one step lose nothing when σ ≫ Δ; longer ones gain from averaging when σ is small.
+
+**The rule that one side is plain N(0, gσ²)** under zero-out holds only if all others contribute zero: with others at −x, the
+sums are mixtures on both sides, around 2kx and kx, and easier to tell apart (`test_zero_out_is_not_one_sided`).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from netdp.privacy import gaussian_delta
+
+from .events import Profile
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class Shift(NamedTuple):
+    """How far a contribution can lie from u's own under the other data, and from another user's, over σ."""
+
+    near: float
+    far: float
+
+    def over(self, root: float) -> Shift:
+        """The same seen through `root` times the noise."""
+        return Shift(self.near / root, self.far / root)
+
+
+def sampled(local: Profile, q: float) -> Profile:
+    """δ_step under replacement: a contribution with profile `local` that happens secretly with probability q.
+
+    >>> rr = sampled(lambda eps: np.maximum(np.e - np.exp(eps), 0) / (np.e + 1), 0.01)    # randomized response, ε₀ = 1
+    >>> bool(rr(np.array([np.log1p(0.01 * (np.e - 1)) * (1 + 1e-9)]))[0] == 0.0)        # none beyond ln(1 + q(e − 1))
+    True
+    """
+    return lambda eps: q * np.asarray(local(np.log1p(np.expm1(eps) / q)))
+
+
+def block(shift: Shift, q: float, shortest: int, longest: int | None = None) -> Profile:
+    """δ_block for a sum over `shortest` to `longest` steps; a single step is a block of one."""
+    length = shortest if longest is None else longest
+    k, weight, tail = _visits(length, q)
+    present = -math.expm1(length * math.log1p(-q)) if q < 1 else 1.0
+    near, far = k * shift.near / math.sqrt(shortest), k * shift.far / math.sqrt(shortest)
+
+    def profile(eps: FloatArray) -> FloatArray:
+        grown = np.expm1(eps)[:, None] / present
+        inner = np.log1p(grown)
+        parts = np.asarray(gaussian_delta(near, inner))
+        if shift.far > shift.near:
+            beta = np.exp(eps)[:, None] / (1 + grown)
+            parts = beta * parts + (1 - beta) * np.asarray(gaussian_delta(far, inner))
+        return np.asarray(parts @ weight + tail)
+
+    return profile
+
+
+def gaussian(mu: float) -> Profile:
+    """The profile of a Gaussian shift."""
+    return lambda eps: np.asarray(gaussian_delta(mu, eps))
+
+
+def mixture(mus: FloatArray, weights: FloatArray) -> Profile:
+    """Gaussian shifts with a public label: Σ weight·δ_Gauss(μ); labels of no weight count as infinite shifts."""
+    kept = weights > 1e-28
+    rest = float(weights[~kept].sum()) * (1 + 1e-9)
+    mus, weights = mus[kept], weights[kept] * (1 + 1e-12)
+    return lambda eps: np.asarray(np.asarray(gaussian_delta(mus, eps[:, None])) @ weights) + rest
+
+
+def _visits(length: int, q: float) -> tuple[FloatArray, FloatArray, float]:
+    """k = 1, 2, … and P(k) for k ~ Binomial(length, q), up to a tail of probability at most the third value."""
+    from scipy.stats import binom
+
+    k = np.arange(1, length + 1)[:60]
+    tails = binom.sf(k, length, q)
+    most = min(int(np.searchsorted(-tails, -1e-32)) + 1, len(k))
+    weight = np.asarray(binom.pmf(k[:most], length, q)) * (1 + 1e-9)
+    return k[:most].astype(np.float64), weight, float(tails[most - 1]) * (1 + 1e-9)

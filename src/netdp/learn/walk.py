@@ -1,0 +1,177 @@
+"""Learning by a token on a random walk: what is accounted is what runs.
+
+The token carries the model θ. At each of T steps a user u, drawn uniformly, takes one noisy step and passes the token on:
+
+    θ ← Π(θ − η(g_u(θ) + Z)),   Z ~ N(0, σ²I).
+
+g_u is the mean over u's rows of their gradients, each clipped to norm L *before* the noise (netdp.learn.logistic), so two
+users' gradients differ by at most 2L and a step η ≤ 8/max‖x‖² does not expand. A user that has contributed
+`protocol.contributions` times adds noise only.
+
+**Baselines.** Local and central DP-SGD are the same algorithm with another σ: a curator draws a user in each step too, and
+hides which. Give `train_walk` the same protocol with that σ.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from netdp.errors import InvalidValue
+from netdp.protocols.checks import count
+from netdp.protocols.walk import WalkDescent
+
+from .logistic import LogisticParties, accuracy, objective
+from .tables import Table
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+AFTER_CAP = ("noise", "nothing")
+# Steps whose noise is drawn at once: a few megabytes.
+_CHUNK = 8192
+
+
+@dataclass(frozen=True, eq=False)
+class WalkTrained:
+    """What is left after the last step.
+
+    model          (d,): θ
+    contributions  (n,): how often each user contributed a gradient
+    steps          (w,): after how many steps the run was watched
+    objective      (w,): the mean logistic loss over all users' rows, unclipped
+    accuracy       (w,): the share of the test rows on the right side; empty without a test set
+
+    The history belongs to a simulation: nobody sees it in the protocol, and no loss is stated for publishing it.
+    """
+
+    model: FloatArray
+    contributions: IntArray
+    steps: IntArray
+    objective: FloatArray
+    accuracy: FloatArray
+
+
+def train_walk(
+    protocol: WalkDescent,
+    data: LogisticParties,
+    seed: int | np.random.SeedSequence,
+    *,
+    watch_every: int | None = None,
+    test: Table | None = None,
+    after_cap: str = "noise",
+) -> WalkTrained:
+    """Run the protocol from θ = 0 on the users' data; the same seed gives the same run, watched or not.
+
+    `after_cap="nothing"` lets a user that has used up its contributions pass the token on untouched. That is fine under local
+    DP, where the contributions are public anyway; the losses of `netdp.account` are about "noise".
+
+    >>> rows, labels = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]]), np.array([1.0, -1.0, 1.0, -1.0])
+    >>> users = LogisticParties.of([rows[:2], rows[2:]], [labels[:2], labels[2:]])
+    >>> run = train_walk(WalkDescent(2, steps=200, sigma=0.01, step=1.0), users, seed=0)
+    >>> bool(run.model[0] > 1 and run.model[1] < -1), int(run.contributions.sum())
+    (True, 200)
+    """
+    from .walk_kernels import walk_steps
+
+    _check(protocol, data, after_cap)
+    every = protocol.steps if watch_every is None else count("watch_every", watch_every)
+    prepared = _prepare(data, protocol.clip)
+    path, noises = draws(protocol, seed)
+    model, gradient, used = np.zeros(data.d), np.empty(data.d), np.zeros(data.n, dtype=np.int64)
+    cap = -1 if protocol.contributions is None else protocol.contributions
+    seen: list[tuple[int, float, float]] = []
+    done = 0
+    while done < protocol.steps:
+        end = min(done + _CHUNK, protocol.steps, (done // every + 1) * every)
+        noise = protocol.sigma * noises.standard_normal((end - done, data.d))
+        walk_steps(
+            *prepared,
+            path[done:end],
+            noise,
+            model,
+            gradient,
+            used,
+            protocol.step,
+            cap,
+            after_cap == "nothing",
+            protocol.radius or 0.0,
+        )
+        done = end
+        if watch_every is not None and (done % every == 0 or done == protocol.steps):
+            seen.append((done, loss(data, model), np.nan if test is None else accuracy(model, test.X, test.y)))
+    return WalkTrained(
+        model,
+        used,
+        np.array([step for step, _, _ in seen], dtype=np.int64),
+        np.array([value for _, value, _ in seen]),
+        np.array([share for _, _, share in seen if test is not None]),
+    )
+
+
+def train_walks(
+    protocol: WalkDescent,
+    data: LogisticParties,
+    seeds: Iterable[int | np.random.SeedSequence],
+    *,
+    watch_every: int | None = None,
+    test: Table | None = None,
+    after_cap: str = "noise",
+    workers: int | None = None,
+) -> tuple[WalkTrained, ...]:
+    """`train_walk` for several seeds, side by side on all cores; the results do not depend on `workers`."""
+    one = partial(train_walk, protocol, data, watch_every=watch_every, test=test, after_cap=after_cap)
+    with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
+        return tuple(pool.map(one, seeds))
+
+
+def draws(protocol: WalkDescent, seed: int | np.random.SeedSequence) -> tuple[IntArray, np.random.Generator]:
+    """The path of the token, and the generator of the noise: from two streams, so that neither depends on chunks."""
+    root = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+    # Children by key instead of spawn(), which would count up in the caller's object.
+    streams = [
+        np.random.default_rng(np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, child)))
+        for child in (0, 1)
+    ]
+    return streams[0].integers(0, protocol.n, protocol.steps), streams[1]
+
+
+def loss(data: LogisticParties, model: FloatArray) -> float:
+    """The mean over all rows of all users of the logistic loss."""
+    own = data.weight > 0
+    return objective(model, data.X[own], data.y[own])
+
+
+def _prepare(data: LogisticParties, clip: float) -> tuple[FloatArray, IntArray, FloatArray]:
+    """Rows times labels, how many of them count, and the cap on a row's factor; see `walk_steps`."""
+    own = data.weight > 0
+    rows = own.sum(axis=1)
+    order = np.argsort(~own, axis=1, kind="stable")
+    weight = np.take_along_axis(data.weight, order, axis=1)
+    if not np.allclose(np.where(np.arange(own.shape[1]) < rows[:, None], weight * rows[:, None], 1.0), 1.0):
+        raise InvalidValue("the rows of a user must weigh the same; deal them out with LogisticParties.deal or .of")
+    signed = np.ascontiguousarray(np.take_along_axis(data.X * data.y[:, :, None], order[:, :, None], axis=1))
+    length = np.sqrt((signed**2).sum(axis=2))
+    return signed, rows, clip / np.where(length > 0, length, 1.0)
+
+
+def _check(protocol: WalkDescent, data: LogisticParties, after_cap: str) -> None:
+    if data.n != protocol.n:
+        raise InvalidValue(
+            f"the protocol has {protocol.n} users and the data {data.n}; deal the rows out to {protocol.n}"
+        )
+    if after_cap not in AFTER_CAP:
+        raise InvalidValue(f"unknown after_cap {after_cap!r}; choose one of {', '.join(AFTER_CAP)}")
+    # Gradients that increase with slope in [0, β]: θ ↦ θ − η·g is max(1, ηβ − 1)-Lipschitz.
+    needed = max(1.0, protocol.step * data.smoothness - 1.0)
+    if needed > protocol.expansion * (1 + 1e-12):
+        raise InvalidValue(
+            f"step {protocol.step!r} is too long for these rows: at most {2.0 / data.smoothness:.4g}, or state "
+            f"expansion={needed:.4g} in the protocol"
+        )

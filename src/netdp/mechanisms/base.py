@@ -1,0 +1,159 @@
+"""What a local randomizer is, and the checks all of them share.
+
+A randomizer turns one user's value into one report. It knows three things: how to draw reports, how private one report is,
+and how to undo its own bias when many reports are averaged. Whoever holds the reports afterwards is not its business.
+
+The draws are for simulation: they come from NumPy's generators, in floating point.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from netdp.errors import InvalidValue
+from netdp.privacy import Curve
+
+FloatArray = npt.NDArray[np.float64]
+
+UNIT = 2.0**-53
+LARGEST = 50.0
+"""No randomizer with a larger ε₀ is offered: such a report is as good as the value itself."""
+
+
+@runtime_checkable
+class Mechanism(Protocol):
+    """A local randomizer. `values` and reports have one row per user.
+
+    >>> from netdp.mechanisms import Laplace, RandomizedResponse
+    >>> isinstance(Laplace(1.0, epsilon0=1.0), Mechanism), isinstance(RandomizedResponse(4, 1.0), Mechanism)
+    (True, True)
+    """
+
+    @property
+    def epsilon0(self) -> float:
+        """The local-DP loss of one report, at `delta0`."""
+
+    @property
+    def delta0(self) -> float:
+        """0 for a pure randomizer."""
+
+    @property
+    def curve(self) -> Curve:
+        """The privacy profile of one report, for the two values that are easiest to tell apart."""
+
+    def check(self, values: npt.ArrayLike) -> npt.NDArray[Any]:
+        """The values as an array; a refusal names the first row that is outside the domain."""
+
+    def answer(self, values: npt.ArrayLike) -> FloatArray:
+        """What `estimate` aims at: the mean of the values, or their frequencies."""
+
+    def randomize(self, values: npt.ArrayLike, rng: np.random.Generator) -> npt.NDArray[Any]:
+        """One report per user."""
+
+    def estimate(self, reports: npt.ArrayLike) -> FloatArray:
+        """An unbiased estimate of `answer(values)`: the mean of one unbiased number (or vector) per report."""
+
+    def squared_error(self, reports: int) -> float:
+        """The expected squared L2 error of `estimate` from so many reports; it does not depend on the values."""
+
+
+def whole(name: str, value: Any, least: int) -> int:
+    """`value` as a whole number ≥ `least`, or a refusal."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
+        raise InvalidValue(f"{name} must be a whole number ≥ {least}, got {value!r}")
+    return int(value)
+
+
+def finite(name: str, value: Any) -> float:
+    """`value` as a finite number, or a refusal."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
+        raise InvalidValue(f"{name} must be a finite number, got {value!r}")
+    return float(value)
+
+
+def positive(name: str, value: Any) -> float:
+    """`value` as a finite number > 0, or a refusal."""
+    number = finite(name, value)
+    if not number > 0:
+        raise InvalidValue(f"{name} must be a finite number > 0, got {value!r}")
+    return number
+
+
+def local_loss(value: Any) -> float:
+    """ε₀, or a refusal."""
+    number = positive("epsilon0", value)
+    if number > LARGEST:
+        raise InvalidValue(f"epsilon0={value!r} protects nothing; randomizers are offered up to ε₀ = {LARGEST:g}")
+    return number
+
+
+def generator(rng: Any) -> np.random.Generator:
+    """A NumPy generator, or a refusal that says how to make one."""
+    if not isinstance(rng, np.random.Generator):
+        raise InvalidValue(f"rng must be a numpy Generator such as np.random.default_rng(seed), got {rng!r}")
+    return rng
+
+
+def rows(values: npt.ArrayLike, dimension: int, what: str = "values") -> FloatArray:
+    """Finite numbers as (users, dimension); one number per user may come as a plain list.
+
+    >>> rows([1.0, float("nan")], 1)
+    Traceback (most recent call last):
+      ...
+    netdp.errors.InvalidValue: row 1 of values is not finite: nan
+    """
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise InvalidValue(f"{what} must be a table of numbers, one row per user; the rows differ in length") from None
+    if array.dtype.kind not in "fiu":
+        raise InvalidValue(f"{what} must be numbers, got an array of {array.dtype}")
+    table = array.astype(np.float64, copy=False)
+    if dimension == 1 and table.ndim == 1:
+        table = table[:, None]
+    if table.ndim != 2 or table.shape[1] != dimension:
+        shape = f"({dimension},) per user" if dimension > 1 else "one number per user"
+        raise InvalidValue(f"{what} must have {shape}, got an array of shape {array.shape}")
+    if not len(table):
+        raise InvalidValue(f"{what} is empty; give at least one row")
+    bad = ~np.isfinite(table).all(axis=1)
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        odd = table[row][~np.isfinite(table[row])][0]
+        raise InvalidValue(f"row {row} of {what} is not finite: {odd}")
+    return table
+
+
+def within(table: FloatArray, centre: float, reach: float, radius: float, order: int) -> FloatArray:
+    """The table, if each row is at most `reach` from (centre, …, centre) in the L1 or L2 norm.
+
+    `reach` is the radius and a little more, for rounding; refusals speak of the radius.
+    """
+    distance = np.linalg.norm(table - centre, ord=order, axis=1)
+    bad = distance > reach
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        if table.shape[1] == 1:
+            raise InvalidValue(
+                f"row {row} of values is {table[row, 0]:g}, outside [{centre - radius:g}, {centre + radius:g}]; "
+                "clip(values) brings values inside, or state a wider range (and more noise)"
+            )
+        raise InvalidValue(
+            f"row {row} of values lies {distance[row]:g} from {centre:g} in L{order} norm, more than the radius "
+            f"Δ/2 = {radius:g}; clip(values) brings values inside, or state a larger sensitivity (and more noise)"
+        )
+    return table
+
+
+def pulled_in(table: FloatArray, centre: float, radius: float, order: int) -> FloatArray:
+    """Rows outside the ball are moved straight towards its centre, onto its surface."""
+    offset = table - centre
+    distance = np.linalg.norm(offset, ord=order, axis=1, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scale = np.where(distance > radius, radius / distance, 1.0)
+    return np.asarray(centre + offset * scale)

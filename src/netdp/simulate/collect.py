@@ -1,0 +1,166 @@
+"""From private values to an estimate at the curator, by network shuffling: randomize, walk, hand over, estimate.
+
+**All.** Every report arrives exactly once, so the estimate and its error are those of the randomizer alone, after any number
+of rounds: as with a trusted shuffler, or with local DP.
+
+**Single.** Each user hands over one item: a report, or a dummy made from the null value x₀ if it holds nothing. D users are
+empty; the curator cannot tell which, nor how many. It uses the expectation E₀ = E[D] for the stationary law π,
+
+    E₀ = Σ_u (1 − π_u)ⁿ,        estimate = (n·ā − E₀·x₀)/(n − E₀),
+
+ā being the unbiased mean over all n items. *Unbiased when positions are independent draws from π*: they do not depend on the
+origins, so given D the set of reports handed over is a uniformly random one of n − D, whose sum has the mean (n − D)x̄; and
+E[(n−D)x̄ + D·x₀ − E₀x₀] = (n − E₀)x̄. By the same argument its expected squared error is exactly
+
+    [ n·v + Var(D)·‖x₀ − x̄‖² + E[D(n−D)]/n · S² ]/(n − E₀)²
+
+with v the randomizer's error per report and S² = Σ‖x_u − x̄‖²/(n−1): noise, luck in the number of dummies, luck in which
+reports are dropped (the sum of a random n−D out of n has the variance (n−D)D/n·S²).
+
+*Biased after too few rounds.* A report that is often alone in a hand is handed over more often. If n reports' positions are
+within total variation η of independent draws from π (η ≤ n·s with s the separation distance), the expected estimate given
+the positions moves within a ball of radius R = n(max‖x_u‖ + ‖x₀‖)/(n − E₀) around 0, so the bias is at most 2ηR: nothing
+after the rounds that privacy needs anyway, and visible after few.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from netdp.errors import InvalidValue
+from netdp.mechanisms import Mechanism
+from netdp.protocols import Shuffle
+
+from .shuffle import ShuffledReports, shuffle_reports, stream
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Collected:
+    """What the curator has in the end: `estimate` of the mean or of the frequencies, and the run it came from."""
+
+    estimate: FloatArray
+    run: ShuffledReports
+    mechanism: Mechanism
+
+
+def collect(
+    protocol: Shuffle, mechanism: Mechanism, values: npt.ArrayLike, seed: int, *, null: Any = None
+) -> Collected:
+    """Randomize every user's value, shuffle the reports through the network, estimate; the same seed gives the same run.
+
+    The randomizer may be no less private than the (ε₀, δ₀) that the protocol states. `null` is the value dummies are made
+    from, and is needed for reporting="single" only.
+
+    >>> from netdp import graphs
+    >>> from netdp.mechanisms import RandomizedResponse
+    >>> p = Shuffle(graphs.regular(3000, 6, seed=1), rounds=30, epsilon0=1.0)
+    >>> done = collect(p, RandomizedResponse(2, 1.0), [0] * 1000 + [1] * 2000, seed=0)
+    >>> done.estimate.round(1).tolist(), done.run.traffic.mean_sent
+    ([0.3, 0.7], 30.0)
+    >>> collect(p, RandomizedResponse(2, 1.5), [0] * 3000, seed=0)
+    Traceback (most recent call last):
+      ...
+    netdp.errors.InvalidValue: the protocol states ε₀ = 1, δ₀ = 0, but this RandomizedResponse has δ = 0.322 at that ε₀
+    (its own statement: ε₀ = 1.5, δ₀ = 0); take more noise, or state the larger loss in the protocol
+    """
+    check_mechanism(protocol, mechanism)
+    data = mechanism.check(values)
+    if len(data) != protocol.n:
+        raise InvalidValue(f"there are {protocol.n} users; give one value for each, got {len(data)}")
+    if protocol.reporting == "all":
+        if null is not None:
+            raise InvalidValue(f'reporting="all" sends no dummies; leave null out, got {null!r}')
+        run = shuffle_reports(protocol, mechanism.randomize(data, stream(seed, 2)), seed)
+        return Collected(mechanism.estimate(run.view.reports), run, mechanism)
+    blank = _null_row(mechanism, null)
+
+    def dummies(count: int) -> npt.NDArray[Any]:
+        reports = mechanism.randomize(np.repeat(blank, max(count, 1), axis=0), stream(seed, 3))
+        return reports[:count]
+
+    run = shuffle_reports(protocol, mechanism.randomize(data, stream(seed, 2)), seed, dummies=dummies)
+    return Collected(estimate_single(protocol, mechanism, run.view.reports, null), run, mechanism)
+
+
+def check_mechanism(protocol: Shuffle, mechanism: Mechanism) -> None:
+    """Refuse a randomizer whose profile is above δ₀ at the protocol's ε₀."""
+    if not isinstance(mechanism, Mechanism):
+        raise InvalidValue(f"mechanism must be a randomizer such as RandomizedResponse(2, 1.0), got {mechanism!r}")
+    reached = float(mechanism.curve.delta(protocol.epsilon0))
+    if not reached <= protocol.delta0:
+        raise InvalidValue(
+            f"the protocol states ε₀ = {protocol.epsilon0:g}, δ₀ = {protocol.delta0:g}, but this "
+            f"{type(mechanism).__name__} has δ = {reached:.3g} at that ε₀ (its own statement: ε₀ = {mechanism.epsilon0:g}, "
+            f"δ₀ = {mechanism.delta0:.3g}); take more noise, or state the larger loss in the protocol"
+        )
+
+
+def estimate_single(protocol: Shuffle, mechanism: Mechanism, reports: npt.ArrayLike, null: Any) -> FloatArray:
+    """(n·ā − E₀·x₀)/(n − E₀) from one item per user."""
+    items = np.asarray(reports)
+    if len(items) != protocol.n:
+        raise InvalidValue(f"there are {protocol.n} users and each hands over one item; got {len(items)}")
+    empty, _ = empty_hands(protocol)
+    blank = mechanism.answer(_null_row(mechanism, null))
+    return np.asarray((protocol.n * mechanism.estimate(items) - empty * blank) / (protocol.n - empty))
+
+
+def empty_hands(protocol: Shuffle) -> tuple[float, float]:
+    """Mean and variance of the number of users who end up without a report, under the stationary law.
+
+    P(u and w both empty) = (1 − π_u − π_w)ⁿ. Users of one degree are alike, so the sum over pairs is one over pairs of
+    degrees.
+
+    The paper's number of dummies for Twitch, 7,080, is something else: how many users have n·π_u < 1, that is, expect less
+    than one report. The mean here is 5,456.
+
+    >>> from netdp import graphs
+    >>> mean, variance = empty_hands(Shuffle(graphs.complete(3), rounds=1, epsilon0=1.0))
+    >>> round(mean * 27, 9), round(variance + mean**2, 9)       # of 27 equally likely outcomes: 6, 18, 3 with D = 0, 1, 2
+    (24.0, 1.111111111)
+    """
+    n = protocol.n
+    degrees, counts = np.unique(protocol.graph.degrees, return_counts=True)
+    share = degrees / degrees.dot(counts)
+    with np.errstate(divide="ignore"):
+        alone = np.exp(n * np.log1p(-share))
+        # the covariance of two indicators is negative: (1−a−b)ⁿ − ((1−a)(1−b))ⁿ, as a relative change
+        both = np.maximum(-share[:, None] - share[None, :], -1.0)
+        product = np.log1p(-share)[:, None] + np.log1p(-share)[None, :]
+        covariance = np.exp(n * product) * np.expm1(n * (np.log1p(both) - product))
+    pairs = np.outer(counts, counts) - np.diag(counts)
+    variance = float(counts @ (alone * (1 - alone)) + np.sum(pairs * covariance))
+    return float(counts @ alone), max(variance, 0.0)
+
+
+def collection_error(protocol: Shuffle, mechanism: Mechanism, values: npt.ArrayLike, *, null: Any = None) -> float:
+    """The expected squared L2 error of `collect`: exact for "all", exact under the stationary law for "single"."""
+    data = mechanism.check(values)
+    if len(data) != protocol.n:
+        raise InvalidValue(f"there are {protocol.n} users; give one value for each, got {len(data)}")
+    if protocol.reporting == "all":
+        return mechanism.squared_error(protocol.n)
+    n, (empty, variance) = protocol.n, empty_hands(protocol)
+    mean, blank = mechanism.answer(data), mechanism.answer(_null_row(mechanism, null))
+    # Σ‖x_u − x̄‖² = Σ‖x_u‖² − n‖x̄‖²; for categories ‖x_u‖² = 1
+    squares = float(np.sum(np.square(data))) if data.ndim == 2 else float(n)
+    spread = max(squares - n * float(mean @ mean), 0.0) / (n - 1)
+    crowd = empty * (n - empty) - variance  # E[D(n − D)]
+    chance = variance * float(np.sum((blank - mean) ** 2)) + crowd / n * spread
+    return (n * n * mechanism.squared_error(n) + chance) / (n - empty) ** 2
+
+
+def _null_row(mechanism: Mechanism, null: Any) -> npt.NDArray[Any]:
+    """The null value as a table of one row."""
+    if null is None:
+        raise InvalidValue(
+            'reporting="single" needs null: the value that users without a report randomize instead, in the '
+            "randomizer's domain"
+        )
+    return mechanism.check(np.asarray(null)[None])

@@ -1,0 +1,363 @@
+"""Tokens, run: rings, walks on the complete graph and on any graph, sums and histograms.
+
+Values are (n,) or (n, d), the same at every visit; for `RingSum` also (rounds, n, d). Histograms take labels 0 … L−1 of shape
+(n,), or (rounds, n) on the ring.
+
+**What is read at the end** (`Run.estimates`, the same row for everybody):
+
+    RingSum         the token: an unbiased estimate of the sum of all contributions
+    PathSum         the tokens over the number of contributing steps, which is public as the paths are: the mean of the
+                    contributions on the paths
+    WalkSum         the tokens over the *expected* number of contributing steps: an unbiased estimate of the mean
+    GraphWalkSum    the tokens over steps·tokens: the mean (Metropolis) or the mean weighted by degree (simple walk)
+    RingHistogram   unbiased counts of all rounds·n contributions
+    WalkHistogram   unbiased frequencies
+
+**Why the expected number.** With a cap on the contributions the realised number C of contributing steps depends on the secret
+path, so it is not there to divide by. On the complete graph every user has the same law of visits, Binomial(T, 1/n), so
+E[token] = Σ_u x_u·E[min(visits, cap)] = mean·E[C] with E[C] = n·Σ_{k<cap} P(visits > k): dividing by E[C] is exactly
+unbiased. On another graph users differ, and a capped walk has no such number: it is refused.
+
+**Histograms.** With N contributions, b random elements besides (the blankets; the answers of users past their cap) and
+h the true counts, E[τ_i] = (1−γ)h_i + γN/L + b/L, which is solved for h. On the ring with γn whole and no closing this is
+(τ_i − γn(K+1)/L)/(1−γ); the paper prints γ/L for γn(K+1)/L.
+
+Paths, answers and blankets come from a stream of their own, so the Gaussian noise of a run does not depend on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from netdp.errors import InvalidValue, Unsupported
+from netdp.protocols.path import PathSum, UserArray, first_visits
+from netdp.protocols.ring import RingHistogram, RingSum
+from netdp.protocols.walk import GraphWalkSum, WalkHistogram, WalkSum
+from netdp.views import observer_set
+from netdp.views.token import TokenTranscript, ring_path
+
+from .run import Normal, Run, execute, prepared
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+# Numbers of noise held in memory at once.
+_AT_ONCE = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class TokenRecord:
+    """All that the observers hold after a run: enough to mount an attack from it, and nothing they could not know.
+
+    observers      who they are, in increasing order
+    visits         (visits, 3) token, step, holder: each time one of them holds a token, token by token
+    arrivals       (visits, d) the token as it reached them
+    contributions  (visits, d) what they meant to add (0 past their cap)
+    noises         (visits, d) the noise they added to it; for histograms, the answer given minus the true one
+    starts         (tokens, d) what the token held before step 0; nan where its first holder is no observer
+    closings       (tokens, d) what the last holder added before the release; nan where it is no observer
+    release        (tokens, d) the tokens as released
+    """
+
+    observers: tuple[int, ...]
+    visits: IntArray
+    arrivals: FloatArray
+    contributions: FloatArray
+    noises: FloatArray
+    starts: FloatArray
+    closings: FloatArray
+    release: FloatArray
+
+
+def draw_paths(protocol: WalkSum | GraphWalkSum, seed: int) -> PathSum:
+    """The walks that `simulate` with this seed takes, as a protocol on public paths.
+
+    >>> drawn = draw_paths(WalkSum(5, steps=8, sigma=1.0), seed=1)
+    >>> drawn.tokens, len(drawn.paths[0])
+    (1, 8)
+    """
+    rng = _stream(seed)
+    if isinstance(protocol, WalkSum):
+        paths = [_uniform_path(protocol.n, protocol.steps, rng) for _ in range(protocol.tokens)]
+        closing = 0.0
+    else:
+        paths = [_graph_path(protocol, rng) for _ in range(protocol.tokens)]
+        assert protocol.closing is not None  # set when the protocol was made
+        closing = protocol.closing
+    return PathSum(protocol.n, tuple(paths), protocol.sigma, closing, protocol.contributions, protocol.sensitivity)
+
+
+def expected_contributing(protocol: WalkSum | WalkHistogram) -> float:
+    """E[number of steps of one token that carry data]: n·Σ_{k<cap} P(Binomial(T, 1/n) > k); T without a cap.
+
+    >>> expected_contributing(WalkSum(2, steps=2, sigma=1.0, contributions=1))     # 2·(1 − 1/4)
+    1.5
+    """
+    if protocol.contributions is None:
+        return float(protocol.steps)
+    from scipy.stats import binom
+
+    most = min(protocol.contributions, protocol.steps)
+    return float(protocol.n * binom.sf(np.arange(most), protocol.steps, 1.0 / protocol.n).sum())
+
+
+@execute.register
+def _ring_sum(protocol: RingSum, values: npt.ArrayLike, seed: int, normal: Normal, record: Any) -> Run:
+    if np.ndim(values) == 3:
+        data = np.asarray(values, dtype=np.float64)
+        if data.shape[:2] != (protocol.rounds, protocol.n):
+            raise InvalidValue(
+                f"values of every round must have shape ({protocol.rounds}, {protocol.n}, d), got {data.shape}"
+            )
+        prepared(data.reshape(len(data) * protocol.n, -1), len(data) * protocol.n, None)  # finite numbers only
+        observers = () if record is None else observer_set(protocol.n, record)
+    else:
+        once, observers = prepared(values, protocol.n, record)
+        data = np.broadcast_to(once, (protocol.rounds, *once.shape))
+    path = ring_path(protocol)
+    n = protocol.n
+
+    def gifts(_: int, first: int, last: int) -> FloatArray:
+        return data[np.arange(first, last) // n, path[first:last]]
+
+    noise = protocol.hop_noise, protocol.closing_noise
+    release, kept = _carry(n, (path,), gifts, (noise,), data.shape[2], normal, observers)
+    return _run(protocol, release.sum(axis=0), (path,), seed, kept)
+
+
+@execute.register
+def _path_sum(protocol: PathSum, values: npt.ArrayLike, seed: int, normal: Normal, record: Any) -> Run:
+    contributing = int(protocol.given.sum())
+    return _along(protocol, protocol, contributing, values, seed, normal, record)
+
+
+@execute.register
+def _walk_sum(protocol: WalkSum, values: npt.ArrayLike, seed: int, normal: Normal, record: Any) -> Run:
+    contributing = protocol.tokens * expected_contributing(protocol)
+    return _along(protocol, draw_paths(protocol, seed), contributing, values, seed, normal, record)
+
+
+@execute.register
+def _graph_walk_sum(protocol: GraphWalkSum, values: npt.ArrayLike, seed: int, normal: Normal, record: Any) -> Run:
+    if protocol.contributions is not None:
+        raise Unsupported(
+            f"contributions={protocol.contributions}: how many steps of a capped walk on a graph carry data depends on the "
+            "secret path, so there is no public number to divide the token by. Leave contributions=None, or run it on a "
+            "public path: simulate(netdp.simulate.tokens.draw_paths(protocol, seed), values, seed)"
+        )
+    contributing = protocol.tokens * protocol.steps
+    return _along(protocol, draw_paths(protocol, seed), contributing, values, seed, normal, record)
+
+
+def _along(
+    protocol: PathSum | WalkSum | GraphWalkSum,
+    drawn: PathSum,
+    contributing: float,
+    values: npt.ArrayLike,
+    seed: int,
+    normal: Normal,
+    record: Any,
+) -> Run:
+    """Run tokens along paths and divide by the number of contributions."""
+    data, observers = prepared(values, protocol.graph if isinstance(protocol, GraphWalkSum) else drawn.n, record)
+
+    def gifts(k: int, first: int, last: int) -> FloatArray:
+        added = data[drawn.paths[k][first:last]]
+        if drawn.contributions is not None:
+            added[~drawn.carries[k][first:last]] = 0.0
+        return added
+
+    closing = drawn.sigma * float(np.sqrt(drawn.closing))
+    noise = tuple((np.broadcast_to(drawn.sigma, len(path)), closing) for path in drawn.paths)
+    release, kept = _carry(drawn.n, drawn.paths, gifts, noise, data.shape[1], normal, observers)
+    return _run(drawn, release.sum(axis=0) / contributing, drawn.paths, seed, kept)
+
+
+def _carry(
+    n: int,
+    paths: tuple[UserArray, ...],
+    gifts: Callable[[int, int, int], FloatArray],
+    noises: tuple[tuple[FloatArray, float], ...],
+    d: int,
+    normal: Normal,
+    observers: tuple[int, ...],
+) -> tuple[FloatArray, TokenRecord | None]:
+    """Every token to its release, (tokens, d), and the record.
+
+    `gifts(k, first, last)`: what the steps first … last−1 of token k add; `noises`: per token the standard deviation of
+    the noise of every step, and of the closing noise.
+    """
+    watched = np.zeros(n, dtype=bool)
+    watched[list(observers)] = True
+    release, starts = np.zeros((len(paths), d)), np.full((len(paths), d), np.nan)
+    closings = np.full((len(paths), d), np.nan)
+    visits = [np.empty((0, 3), dtype=np.int64)]
+    arrivals, given, added = ([np.empty((0, d))] for _ in range(3))
+    size = max(1, _AT_ONCE // d)
+    for k, (path, (scales, closing)) in enumerate(zip(paths, noises, strict=True)):
+        token = release[k]
+        for first in range(0, len(path), size):
+            last = min(first + size, len(path))
+            gift = gifts(k, first, last)
+            noise = normal((last - first, d)) * scales[first:last, None]
+            running = np.cumsum(gift + noise, axis=0)
+            if observers and len(at := np.flatnonzero(watched[path[first:last]])):
+                before = np.where(at[:, None] > 0, running[at - 1], 0.0)
+                visits.append(np.column_stack([np.full(len(at), k), at + first, path[at + first]]).astype(np.int64))
+                arrivals.append(token + before)
+                given.append(gift[at])
+                added.append(noise[at])
+            token += running[-1]
+        last_noise = closing * normal((d,)) if closing else np.zeros(d)
+        token += last_noise
+        if watched[path[0]]:
+            starts[k] = 0.0
+        if watched[path[-1]]:
+            closings[k] = last_noise
+    if not observers:
+        return release, None
+    return release, TokenRecord(
+        observers=observers,
+        visits=np.vstack(visits),
+        arrivals=np.vstack(arrivals),
+        contributions=np.vstack(given),
+        noises=np.vstack(added),
+        starts=starts,
+        closings=closings,
+        release=release.copy(),
+    )
+
+
+@execute.register
+def _ring_histogram(protocol: RingHistogram, values: npt.ArrayLike, seed: int, normal: Normal, record: Any) -> Run:
+    labels = _labels(values, protocol.n, protocol.domain, protocol.rounds)
+    _need_truth(protocol.gamma)
+    observers = () if record is None else observer_set(protocol.n, record)
+    rng, path, L = _stream(seed), ring_path(protocol), protocol.domain
+    truth = np.broadcast_to(labels, (protocol.rounds, protocol.n)).ravel()
+    start = np.bincount(rng.integers(L, size=protocol.blanket), minlength=L).astype(np.float64)
+    answers = _answers(truth, protocol.gamma, L, rng)
+    extra = protocol.blanket if protocol.closing else 0
+    closing = np.bincount(rng.integers(L, size=extra), minlength=L).astype(np.float64)
+    everywhere = np.ones(len(path), dtype=bool)
+    heap, kept = _collect(path, truth, everywhere, answers, L, start, closing, observers)
+    estimate = debiased(heap, protocol.gamma, contributions=len(path), random=protocol.blanket + extra)
+    return _run(protocol, estimate, (path,), seed, kept)
+
+
+@execute.register
+def _walk_histogram(protocol: WalkHistogram, values: npt.ArrayLike, seed: int, normal: Normal, record: Any) -> Run:
+    labels = _labels(values, protocol.n, protocol.domain, None)
+    _need_truth(protocol.gamma)
+    observers = () if record is None else observer_set(protocol.n, record)
+    rng, L = _stream(seed), protocol.domain
+    path = _uniform_path(protocol.n, protocol.steps, rng)
+    carries, truth = first_visits(path, protocol.contributions), labels[path]
+    answers = _answers(truth, np.where(carries, protocol.gamma, 1.0), L, rng)
+    heap, kept = _collect(path, truth, carries, answers, L, np.zeros(L), np.zeros(L), observers)
+    contributing = expected_contributing(protocol)
+    estimate = debiased(heap, protocol.gamma, contributing, random=protocol.steps - contributing) / contributing
+    return _run(protocol, estimate, (path,), seed, kept)
+
+
+def debiased(heap: npt.ArrayLike, gamma: float, contributions: float, random: float) -> FloatArray:
+    """Unbiased counts from a heap of randomized answers and `random` uniformly random elements besides.
+
+    >>> debiased([60.0, 40.0], gamma=0.5, contributions=80, random=20).tolist()
+    [60.0, 20.0]
+    """
+    counts = np.asarray(heap, dtype=np.float64)
+    return np.asarray((counts - (gamma * contributions + random) / counts.shape[-1]) / (1.0 - gamma))
+
+
+def _answers(truth: IntArray, gamma: Any, L: int, rng: np.random.Generator) -> IntArray:
+    """L-ary randomized response: uniform with probability γ, else the truth."""
+    chance = rng.random(len(truth)) < gamma
+    return np.where(chance, rng.integers(L, size=len(truth)), truth)
+
+
+def _collect(
+    path: UserArray,
+    truth: IntArray,
+    carries: npt.NDArray[np.bool_],
+    answers: IntArray,
+    L: int,
+    start: FloatArray,
+    closing: FloatArray,
+    observers: tuple[int, ...],
+) -> tuple[FloatArray, TokenRecord | None]:
+    """The released heap and the record."""
+    heap = start + np.bincount(answers, minlength=L) + closing
+    if not observers:
+        return heap, None
+    own = np.isin(path, observers)
+    at = np.flatnonzero(own)
+    place = np.cumsum(own)  # what is added at O's j-th visit is on the token from its (j+1)-th reading on
+    table = np.bincount(place * L + answers, minlength=(len(at) + 1) * L).reshape(-1, L)
+    unit = np.eye(L)
+    meant = unit[truth[at]] * carries[at, None]
+    unknown = np.full((1, L), np.nan)
+    return heap, TokenRecord(
+        observers=observers,
+        visits=np.column_stack([np.zeros(len(at), dtype=np.int64), at, path[at]]).astype(np.int64),
+        arrivals=start + np.cumsum(table, axis=0)[: len(at)],
+        contributions=meant,
+        noises=unit[answers[at]] - meant,
+        starts=start[None] if own[0] else unknown,
+        closings=closing[None] if own[-1] else unknown,
+        release=heap[None],
+    )
+
+
+def _labels(values: npt.ArrayLike, n: int, domain: int, rounds: int | None) -> IntArray:
+    """Labels 0 … L−1 of shape (n,) or (rounds, n); anything else is refused."""
+    labels = np.asarray(values)
+    shapes = [(n,)] if rounds is None else [(n,), (rounds, n)]
+    if labels.dtype.kind not in "iu" or labels.shape not in shapes:
+        raise InvalidValue(
+            f"a histogram takes whole labels of shape {' or '.join(map(str, shapes))}, one per user, "
+            f"got {labels.dtype} of shape {labels.shape}"
+        )
+    wrong = (labels < 0) | (labels >= domain)
+    if wrong.any():
+        place = tuple(np.argwhere(wrong)[0])
+        raise InvalidValue(f"label {int(labels[place])} of user {int(place[-1])} is outside 0 … {domain - 1}")
+    return labels.astype(np.int64)
+
+
+def _need_truth(gamma: float) -> None:
+    if gamma >= 1.0:
+        raise InvalidValue("gamma=1: every answer is random, so there is nothing to estimate; give gamma below 1")
+
+
+def _run(protocol: Any, answer: FloatArray, paths: tuple[UserArray, ...], seed: int, record: TokenRecord | None) -> Run:
+    transcript: Any = TokenTranscript(protocol.n, paths)
+    kept: Any = record
+    return Run(np.broadcast_to(answer, (protocol.n, len(answer))), transcript, seed, protocol, kept)
+
+
+def _stream(seed: int) -> np.random.Generator:
+    """A stream of its own beside the noise of the same seed."""
+    return np.random.default_rng(np.random.SeedSequence(seed).spawn(1)[0])
+
+
+def _uniform_path(n: int, steps: int, rng: np.random.Generator) -> UserArray:
+    return rng.integers(n, size=steps, dtype=np.int32)
+
+
+def _graph_path(protocol: GraphWalkSum, rng: np.random.Generator) -> UserArray:
+    from .token_kernels import walk_on
+
+    graph = protocol.graph
+    path = np.empty(protocol.steps, dtype=np.int32)
+    path[0] = holder = int(rng.choice(protocol.n, p=protocol.stationary))
+    for first in range(1, protocol.steps, _AT_ONCE):
+        part = path[first : first + _AT_ONCE]
+        metropolis = protocol.walk == "metropolis"
+        holder = walk_on(graph.indptr, graph.indices, holder, metropolis, rng.random(len(part)), part)
+    return path

@@ -1,0 +1,82 @@
+"""The scikit-learn estimator trained by a walking token: its own checks, its certificate, and that it learns."""
+
+import numpy as np
+import pytest
+
+sklearn = pytest.importorskip("sklearn")
+
+from sklearn.utils.estimator_checks import parametrize_with_checks  # noqa: E402
+
+import netdp  # noqa: E402
+from netdp.errors import InvalidValue  # noqa: E402
+from netdp.learn.walk_estimator import WalkLogisticRegression  # noqa: E402
+
+
+@parametrize_with_checks([WalkLogisticRegression(parties=4, steps=8)])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def blobs(rows=4000, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, rows)
+    return rng.standard_normal((rows, 3)) + 2.0 * y[:, None], np.array(["no", "yes"])[y]
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return WalkLogisticRegression(parties=100, epsilon=8.0, delta=1e-5, steps=500, step=0.1).fit(*blobs())
+
+
+def test_learns_and_certifies(fitted):
+    X, _ = blobs()
+    assert fitted.score(*blobs(seed=1)) > 0.85
+    worst = netdp.account(fitted.protocol_, [7]).worst_epsilon(1e-5)
+    assert worst <= 8.0
+    assert worst > 7.5  # and little noise is wasted
+    assert fitted.guarantee_.is_certified
+    assert fitted.guarantee_.worst_epsilon(1e-5) == pytest.approx(worst)
+    assert fitted.predict_proba(X[:5]).sum(axis=1) == pytest.approx(1.0)
+    assert set(fitted.predict(X)) == {"no", "yes"}
+    assert fitted.n_iter_ == fitted.protocol_.steps == 500
+
+
+def test_harder_settings_need_more_noise():
+    """Senders that are seen, more so with colluders: more noise for the same ε, certified against just these observers."""
+    sigma = 0.0
+    for changes in ({}, {"sender": "known"}, {"sender": "known", "colluders": 5}):
+        model = WalkLogisticRegression(parties=40, steps=80, delta=1e-5, epsilon=2.0, **changes).fit(*blobs(200))
+        assert model.protocol_.sigma > 1.01 * sigma
+        sigma = model.protocol_.sigma
+        assert 1.9 < model.guarantee_.worst_epsilon(1e-5) <= 2.0
+        assert len(model.guarantee_.observers) == changes.get("colluders", 1)
+
+
+def test_same_seed_same_model(fitted):
+    again = WalkLogisticRegression(**fitted.get_params()).fit(*blobs())
+    np.testing.assert_array_equal(again.coef_, fitted.coef_)
+    other = WalkLogisticRegression(**{**fitted.get_params(), "random_state": 1}).fit(*blobs())
+    assert not np.array_equal(other.coef_, fitted.coef_)
+
+
+def test_default_walk_visits_everybody_fifty_times():
+    model = WalkLogisticRegression(parties=3, epsilon=20.0).fit(*blobs(60))
+    assert model.protocol_.steps == 150
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"epsilon": 0}, "finite epsilon > 0 .* got 0"),
+        ({"step": 9.0}, "step 9.0 is too long"),
+        ({"parties": 5000}, "4000 rows cannot be dealt out to 5000 parties"),
+        ({"parties": 4, "colluders": 4}, "4 of 4 parties collude"),
+        ({"colluders": 0}, "colluders must be a whole number ≥ 1, got 0"),
+        ({"steps": 3}, "steps=3 is shorter than one visit"),
+        ({"sender": "masked"}, "unknown sender 'masked'"),
+        ({"clip": float("inf")}, "clip must be a finite number > 0"),
+    ],
+)
+def test_refusals(settings, message):
+    with pytest.raises(InvalidValue, match=message):
+        WalkLogisticRegression(**settings).fit(*blobs())
