@@ -157,7 +157,7 @@ def _walk_descent(protocol: WalkDescent, observers: tuple[int, ...], **_: Any) -
         "convex smooth losses, step ≤ 2/β, gradients clipped before the noise",
     )
     errata = (*ERRATA, GAUSSIAN_ERRATUM) if known else ERRATA
-    return published_table(epsilon, protocol.n, observers, errata, notes, REFERENCES)
+    return published_table(epsilon, None, observers, errata, notes, REFERENCES)
 
 
 # ---- the authors' calibrations

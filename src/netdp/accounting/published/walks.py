@@ -341,7 +341,7 @@ def _walk_sum(protocol: WalkSum, observers: tuple[int, ...], *, version: str | N
 
     split = "(N_v + T/n)δ₀ = δ′ = δ̂ = δ/3" if version == "2022" else "(T/n)δ₀ = δ′ = δ̂ = δ/3"
     errata = (*WALK_ERRATA[version], GAUSSIAN_ERRATUM)
-    return published_table(epsilon, protocol.n, observers, errata, (split, f"version {version}"))
+    return published_table(epsilon, None, observers, errata, (split, f"version {version}"))
 
 
 @published.register
@@ -360,18 +360,20 @@ def _walk_histogram(
         return histogram_2022(n, steps, protocol.epsilon0, delta0, third, third)
 
     split = ("(N_v + T/n)δ₀ = δ′ = δ̂ = δ/3", "version 2022")
-    return published_table(epsilon, protocol.n, observers, WALK_ERRATA["2022"], split)
+    return published_table(epsilon, None, observers, WALK_ERRATA["2022"], split)
 
 
 def published_table(
     epsilon: Callable[[float], float],
-    n: int,
+    n: int | None,
     observers: tuple[int, ...],
     errata: tuple[str, ...],
     notes: tuple[str, ...],
     references: tuple[str, ...] = REFERENCES,
 ) -> Guarantee:
     """A formula δ ↦ ε tabulated at `DELTAS`, the same for every target; where it refuses every δ, its refusal.
+
+    One row for each of n parties, nan at the observers; for n = None a single curve that holds for any of them.
 
     Where it refuses only the small δ, nothing is stated for them (ε = inf). Between two entries the curve is the chord.
     """
@@ -387,8 +389,10 @@ def published_table(
             knots.append((value, delta))
     if len(knots) == 1 and refusal is not None:
         raise refusal
-    table = np.tile([delta for _, delta in knots], (n, 1))
-    table[list(observers)] = np.nan
+    table = np.array([delta for _, delta in knots])
+    if n is not None:
+        table = np.tile(table, (n, 1))
+        table[list(observers)] = np.nan
     return Guarantee(
         curve=ProfileCurve([value for value, _ in knots], table),
         observers=observers,
