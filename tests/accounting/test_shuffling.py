@@ -92,6 +92,13 @@ def test_never_below_the_truth(graph, rounds, laziness, reporting):
         assert (truth(protocol, victim) <= bound + 1e-12).all()
 
 
+def test_calling_a_short_walk_mixed_would_be_unsound():
+    """The trusted shuffler's δ is below the truth after two rounds: what the published proof overlooks, and s repairs."""
+    protocol = Shuffle(KITE, 2, E0)
+    uniform = shuffling.uniform_heap(protocol).deltas(EPSILONS)
+    assert max((truth(protocol, victim) / np.maximum(uniform, 1e-300)).max() for victim in range(4)) > 1.2
+
+
 def test_five_users():
     graph = graphs.Graph.from_edges(5, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (0, 2)])
     protocol = Shuffle(graph, 9, E0)

@@ -8,25 +8,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 import numpy as np
 
 from netdp.errors import InvalidValue, NetdpError, Unsupported
-from netdp.protocols import Gossip
+from netdp.protocols import Gossip, RingSum, WalkDescent, WalkSum
 from netdp.views import GossipView
 
 from .audience import DRAWS, audience
+from .calibrate_walk import calibrate_walk
 from .certify import Certificate, Progress, certify
 from .gossip import factors
 from .policy import Policy
 from .target import Target
+
+P = TypeVar("P", bound=Gossip | RingSum | WalkSum | WalkDescent)
 
 # Relative headroom on σ²: above what another order of additions moves a factor, below anything visible.
 _HEADROOM = 1e-9
 
 
 def calibrate(
-    protocol: Gossip,
+    protocol: P,
     epsilon: float | None,
     delta: float,
     scope: str | Policy = "worst",
@@ -36,8 +40,11 @@ def calibrate(
     seed: int = 0,
     draws: int = DRAWS,
     progress: Progress | None = None,
-) -> Gossip:
+) -> P:
     """The same protocol with the smallest σ whose certified loss meets ε at δ.
+
+    `RingSum`, `WalkSum` and `WalkDescent` are calibrated against the worst single observer (walks: `colluders=3` for any
+    three that collude); `scope` and `observers` belong to gossip.
 
     scope : "worst" (every ordered pair), "beyond:k" (pairs at least k hops apart), "mean" (the mean factor over the parties,
         for the worst observer: the papers' figure, and *not* a guarantee for any single party), or a `Policy` (then
@@ -51,11 +58,22 @@ def calibrate(
     >>> round(p.sigma, 4), account(p, [0]).worst_epsilon(1e-6) <= 1.0
     (0.5706, True)
     """
+    if isinstance(protocol, RingSum | WalkSum | WalkDescent):
+        if scope != "worst" or observers is not None or epsilon is None:
+            raise InvalidValue(
+                "tokens are calibrated for one ε against the worst observer: leave scope and observers out"
+            )
+        if colluders is not None and (isinstance(colluders, bool) or not isinstance(colluders, int)):
+            raise InvalidValue(f"for tokens, colluders is how many users collude, got {colluders!r}")
+        return calibrate_walk(protocol, epsilon, delta, 1 if colluders is None else colluders)
     if not isinstance(protocol, Gossip):
-        raise InvalidValue(f"calibrate knows Gossip protocols, got {type(protocol).__name__}")
+        raise InvalidValue(
+            f"calibrate knows Gossip, RingSum, WalkSum and WalkDescent, got {type(protocol).__name__}; gossip descent: "
+            "netdp.accounting.calibrate_descent"
+        )
     target = Target(protocol.graph, epsilon, delta, scope)
     who = audience(protocol.graph, observers, colluders, seed=seed, draws=draws)
-    return with_noise(protocol, target, certify(protocol, target, who, progress))
+    return with_noise(protocol, target, certify(protocol, target, who, progress))  # type: ignore[return-value]
 
 
 def with_noise(protocol: Gossip, target: Target, certificate: Certificate) -> Gossip:

@@ -19,7 +19,7 @@ from netdp.protocols import RingSum, WalkDescent, WalkSum
 from .registry import certified
 from .walk import descent_bounds, sum_bounds
 
-P = TypeVar("P", WalkSum, WalkDescent, RingSum)
+P = TypeVar("P", bound=WalkSum | WalkDescent | RingSum)
 
 _TOLERANCE = 1e-3  # relative, on σ
 

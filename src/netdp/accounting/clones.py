@@ -330,8 +330,12 @@ class Heap:
     def deltas(self, epsilons: ArrayLike) -> FloatArray:
         """Upper bounds on δ at every ε, in any order; not yet forced to fall with ε."""
         eps = np.atleast_1d(np.asarray(epsilons, dtype=np.float64))
+        return self.finished(self.hidden(eps), eps, self.told)
+
+    def hidden(self, eps: FloatArray) -> FloatArray:
+        """δ of the pure randomizer when the victim is not told."""
         local = self.local(eps)
-        pure = self.missing * local
+        hidden = self.missing * local
         inside = eps < self.epsilon0
         if self.coins is not None and inside.any():
             asked = eps[inside]
@@ -340,8 +344,13 @@ class Heap:
             for i in range(0, len(self.which), rows):
                 part = slice(i, i + rows)
                 total += self.weight[part] @ self.coins.deltas(self.which[part], self.w[part], self.epsilon0, asked)
-            pure[inside] += total * (1 + self.relative)
-        pure = np.minimum((1 - self.told) * pure + self.told * local, local)
+            hidden[inside] += total * (1 + self.relative)
+        return np.minimum(hidden, local)
+
+    def finished(self, hidden: FloatArray, eps: FloatArray, told: ArrayLike) -> FloatArray:
+        """δ with the victim told with probability `told` (broadcast against ε), and δ₀ accounted for."""
+        local, share = self.local(eps), np.asarray(told, dtype=np.float64)
+        pure = np.minimum((1 - share) * hidden + share * local, local)
         if not self.delta0:
             return pure
         # (ε₀, δ₀): beyond ε₀ only the local statement is free of the error of the whole heap

@@ -85,7 +85,7 @@ def plan_rounds(
     >>> from netdp import graphs
     >>> found = plan_rounds(graphs.regular(500, 8, 0), epsilon0=1.0, delta=1e-4)
     >>> found.protocol.rounds, found.mixed.method, found.loss < 0.01
-    (29, 'exact', True)
+    (36, 'exact', True)
     """
     _check(delta, share)
     probe = Shuffle(
@@ -110,7 +110,7 @@ def calibrate_epsilon0(
     >>> from netdp import graphs
     >>> found = calibrate_epsilon0(graphs.regular(500, 8, 0), epsilon=0.25, delta=1e-4)
     >>> print(f"{found.protocol.epsilon0:.2f} {found.epsilon:.4f} {found.protocol.rounds}")
-    1.46 0.2500 29
+    1.46 0.2500 37
     """
     _check(delta, share)
     if not (isinstance(epsilon, int | float) and math.isfinite(epsilon) and epsilon > 0):

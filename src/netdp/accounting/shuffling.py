@@ -242,22 +242,17 @@ def coalition_curve(protocol: Shuffle, members: tuple[int, ...], hiding: Hiding)
     groups: dict[tuple[int, float], list[int]] = {}
     for u in honest.tolist():
         groups.setdefault((int(hiding.others[u]), float(hiding.keep[u])), []).append(u)
-    heaps = {key: Heap.of(key[0], protocol.epsilon0, keep=key[1], delta0=protocol.delta0, told=0.0) for key in groups}
+    heaps = {key: Heap.of(key[0], protocol.epsilon0, keep=key[1], delta0=protocol.delta0) for key in groups}
     knots = [np.array([0.0, protocol.epsilon0])]
     for key, heap in heaps.items():
         for a in np.quantile(hiding.chance[groups[key]], [0.0, 0.5, 1.0]):
-            knots.append(np.asarray(_told(heap, 1 - float(a)).profile().epsilons))
+            knots.append(np.asarray(replace(heap, told=1 - float(a)).profile().epsilons))
     eps = np.unique(np.concatenate(knots))
     deltas = np.full((n, len(eps)), np.nan)
     for key, heap in heaps.items():
-        for a in np.unique(hiding.chance[groups[key]]):
-            row = np.minimum.accumulate(_told(heap, 1 - float(a)).deltas(eps))
-            deltas[[u for u in groups[key] if hiding.chance[u] == a]] = row
-    return ProfileCurve(eps, deltas)
-
-
-def _told(heap: Heap, told: float) -> Heap:
-    return replace(heap, told=min(1.0, max(0.0, told)))
+        told = 1 - hiding.chance[groups[key]][:, None]
+        deltas[groups[key]] = heap.finished(heap.hidden(eps), eps, told)
+    return ProfileCurve(eps, np.minimum.accumulate(deltas, axis=1))
 
 
 def hops_per_user(protocol: Shuffle) -> float:

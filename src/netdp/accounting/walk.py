@@ -48,7 +48,7 @@ import numpy as np
 import numpy.typing as npt
 
 from netdp.errors import InvalidValue, Unsupported
-from netdp.privacy import Adjacency, Claim, GaussianCurve, Guarantee, ProfileCurve
+from netdp.privacy import Adjacency, Claim, Guarantee, ProfileCurve
 from netdp.protocols import WalkDescent, WalkHistogram, WalkSum
 
 from .clones import response_profile
@@ -115,7 +115,7 @@ def sum_bounds(protocol: WalkSum, colluders: int = 1, adjacency: str = "replace"
     steps, tokens = protocol.steps, protocol.tokens
 
     def hidden() -> ProfileCurve:
-        best, extra = _best_blocks(shift, q, w, steps)
+        best, extra = best_blocks(shift, q, w, steps)
         return compose_events([best.repeated(tokens)], extra * tokens)
 
     def known() -> ProfileCurve:
@@ -248,7 +248,7 @@ def _rates(
     return 1.0 / (protocol.n - colluders), colluders / protocol.n, Shift(near, far)
 
 
-def _best_blocks(shift: Shift, q: float, w: float, steps: int) -> tuple[Event, float]:
+def best_blocks(shift: Shift, q: float, w: float, steps: int) -> tuple[Event, float]:
     """Blocks of the size whose losses vary least in total; any size is a bound."""
     sizes = [1, *(4**i for i in range(1, 12) if 4**i <= 1 / (3 * q))]
     options = (_blocks(shift, q, w, steps, size) for size in sizes)
@@ -334,7 +334,7 @@ def _open_ends(shift: Shift, q: float, w: float, steps: int, stretches: int, sha
         weights += [chance * 2 * q * (1 - q), chance * q**2]
     known = mixture(np.array(mus), np.array(weights))
     rest = shift.over(math.sqrt(1 - share))
-    later, extra = _best_blocks(rest, q, w, steps)
+    later, extra = best_blocks(rest, q, w, steps)
     early_blocks = Event(_cut(shift.over(math.sqrt(0.5)), q, w, early), stretches)
     return [Event(known, stretches), early_blocks, later], extra
 
@@ -376,12 +376,16 @@ def most_contributions(protocol: WalkSum | WalkDescent | WalkHistogram) -> tuple
 
 
 def local_profile(protocol: WalkSum | WalkDescent, mu: float) -> ProfileCurve:
-    """Local DP: every contribution of u shown with its own noise."""
+    """Local DP: every contribution of u shown with its own noise, their number too (its law does not depend on data)."""
+    from scipy.stats import binom
+
     count, unlikely = most_contributions(protocol)
-    curve = GaussianCurve(math.sqrt(count) * mu)
-    deltas = np.array([0.5, *(10.0**-k for k in np.arange(0.5, 16, 0.25))])
-    eps = np.unique(np.concatenate([[0.0], np.asarray(curve.epsilon(deltas))]))
-    return more_delta(ProfileCurve.of(curve, eps), unlikely)
+    steps = protocol.steps * getattr(protocol, "tokens", 1)
+    k = np.arange(1.0, count + 1)
+    weights = np.asarray(binom.pmf(k, steps, 1.0 / protocol.n))
+    if not unlikely:
+        weights[-1] = float(binom.sf(count - 1, steps, 1.0 / protocol.n))
+    return compose_events([Event(mixture(np.sqrt(k) * mu, weights), 1)], unlikely)
 
 
 def more_delta(curve: ProfileCurve, extra: float) -> ProfileCurve:

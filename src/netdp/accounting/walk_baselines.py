@@ -12,9 +12,9 @@ from netdp.protocols import RingHistogram, RingSum, Shuffle, WalkDescent, WalkHi
 
 from .baselines import REFERENCES, local_dp, trusted_curator
 from .clones import shuffled_profile
-from .events import Event, compose_events
+from .events import Event, compose_events, least
 from .sampled import Shift, block, mixture
-from .walk import UNLIKELY, local_profile, more_delta, most_contributions
+from .walk import best_blocks, local_profile, more_delta, most_contributions
 
 _LOCAL = "every user publishes all its contributions, each with its own noise"
 _CENTRAL = (
@@ -55,17 +55,21 @@ def _curator_ring(protocol: RingSum) -> Guarantee:
 
 @trusted_curator.register
 def _curator_sum(protocol: WalkSum) -> Guarantee:
-    """All contributions in noise of variance Tσ²: a shift of kΔ, k the number of u's visits, told."""
+    """All contributions in noise of variance Tσ²: a shift of kΔ, k the number of u's visits, told or not."""
     from scipy.stats import binom
 
-    steps = protocol.steps * protocol.tokens
-    count, _ = most_contributions(protocol)
+    steps, chance = protocol.steps * protocol.tokens, 1.0 / protocol.n
+    count, unlikely = most_contributions(protocol)
     k = np.arange(1.0, count + 1)
-    mu = protocol.sensitivity / (protocol.sigma * math.sqrt(steps))
-    weights = np.asarray(binom.pmf(k, steps, 1.0 / protocol.n)) * (1 + 1e-9)
-    if protocol.contributions is not None:
-        weights[-1] += float(binom.sf(count, steps, 1.0 / protocol.n))
-    return _said(compose_events([Event(mixture(k * mu, weights), 1)], UNLIKELY), _CENTRAL)
+    mu = protocol.sensitivity / protocol.sigma
+    weights = np.asarray(binom.pmf(k, steps, chance))
+    if not unlikely:
+        weights[-1] = float(binom.sf(count - 1, steps, chance))
+    found = [compose_events([Event(mixture(k * mu / math.sqrt(steps), weights), 1)], unlikely)]
+    if protocol.contributions is None:
+        hidden, extra = best_blocks(Shift(mu, mu), chance, 0.0, steps)
+        found.append(compose_events([hidden], extra))
+    return _said(least(found), _CENTRAL)
 
 
 @trusted_curator.register

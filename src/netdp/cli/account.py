@@ -12,7 +12,12 @@ def account(
     graph: str | None = typer.Argument(
         None, help="hypercube:8, grid:16x16, karate, a file of edges …; see `netdp graphs`."
     ),
-    rounds: int | None = typer.Option(None, "--rounds", "-T", help="How many times everybody sends."),
+    protocol: str | None = typer.Option(
+        None, "--protocol", "-p", help="gossip (the default), token (ring:N, complete:N or any graph) or shuffle."
+    ),
+    rounds: int | None = typer.Option(
+        None, "--rounds", "-T", help="How many times everybody sends; rounds of a token on a ring; hops of a report."
+    ),
     sigma: float | None = typer.Option(None, "--sigma", help="Standard deviation of each party's noise."),
     refresh: float | None = typer.Option(None, "--refresh", help="Fresh noise, r·σ²/rounds before every later send."),
     masks: float | None = typer.Option(None, "--masks", help="κ: every edge shares a secret mask N(0, κσ²)."),
@@ -23,8 +28,22 @@ def account(
     mixing: str | None = typer.Option(
         None, "--mixing", help="metropolis, maximum-degree, lazy-metropolis, lazy-maximum-degree."
     ),
+    steps: int | None = typer.Option(None, "--steps", help="token: the length of its walk."),
+    sender: str | None = typer.Option(
+        None, "--sender", help="token on complete:N: is the sender hidden from the receiver, or known?"
+    ),
+    noise: str | None = typer.Option(None, "--noise", help="token on a ring: single or distributed."),
+    closing: bool | None = typer.Option(
+        None, "--closing/--no-closing", help="token: noise before the release, or none."
+    ),
+    epsilon0: float | None = typer.Option(None, "--epsilon0", help="shuffle: the local-DP loss of a report."),
+    reporting: str | None = typer.Option(None, "--reporting", help="shuffle: all or single."),
+    laziness: float | None = typer.Option(None, "--laziness", help="shuffle: probability that a report stays."),
     observer: list[str] | None = typer.Option(
-        None, "--observer", "-o", help="Who looks; repeat it for colluding parties."
+        None,
+        "--observer",
+        "-o",
+        help="Who looks; repeat it for colluding parties. shuffle: the curator, and users who collude with it.",
     ),
     delta: float | None = typer.Option(None, "--delta", help="δ of the printed ε(δ); 1e-6 by default."),
     config: Path | None = typer.Option(None, "--config", "-c", help="TOML file with the same names as the flags."),
@@ -35,10 +54,12 @@ def account(
 ) -> None:
     """Tell what the observers can learn about every other party, before anything is sent.
 
-    The table shows, by distance: the published formula (not a bound), the exact loss of plain gossip, the exact loss with
-    the chosen refresh and masks, local DP and a trusted curator.
+    For gossip the table shows, by distance: the published formula (not a bound), the exact loss of plain gossip, the exact
+    loss with the chosen refresh and masks, local DP and a trusted curator. For tokens and shuffling it shows the certified
+    loss beside the paper's formula, local DP and a trusted curator (or shuffler).
     """
     from netdp import graphs
+    from netdp.errors import InvalidValue
     from netdp.protocols import Gossip
     from netdp.report import save_picture, summarise, summary_table
 
@@ -47,10 +68,19 @@ def account(
 
     flags = {
         "graph": graph, "rounds": rounds, "sigma": sigma, "refresh": refresh, "masks": masks, "accelerated": accelerated,
-        "sensitivity": sensitivity, "mixing": mixing, "observers": observer, "delta": delta,
+        "sensitivity": sensitivity, "mixing": mixing, "observers": observer, "delta": delta, "protocol": protocol,
+        "steps": steps, "sender": sender, "noise": noise, "closing": closing, "epsilon0": epsilon0,
+        "reporting": reporting, "laziness": laziness,
     }  # fmt: skip
     settings = account_settings(config, flags)
-    protocol = Gossip(
+    if settings.protocol != "gossip":
+        if plot is not None:
+            raise InvalidValue("--plot draws gossip; for tokens and shuffling use --json and draw what you need")
+        from .walkers import account_walkers
+
+        account_walkers(settings, json)
+        return
+    chosen = Gossip(
         graphs.parse(settings.graph or ""),
         rounds=settings.rounds,  # type: ignore[arg-type]
         sigma=settings.sigma,  # type: ignore[arg-type]
@@ -61,7 +91,7 @@ def account(
         mixing=settings.mixing,
     )
     with progress_bar("accounting") as progress:
-        summary = summarise(protocol, parties(protocol.graph, settings.observers), settings.delta, progress)
+        summary = summarise(chosen, parties(chosen.graph, settings.observers), settings.delta, progress)
     drawn = None
     if plot is not None:
         with progress_bar("all pairs") as progress:

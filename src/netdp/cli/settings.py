@@ -12,6 +12,8 @@ from netdp.errors import FileFormatError, InvalidValue
 from netdp.graphs import Graph
 
 _STRICT = ConfigDict(extra="forbid", strict=True)
+#: What `netdp account` can account for.
+PROTOCOLS = ("gossip", "token", "shuffle")
 Settings = TypeVar("Settings", bound=BaseModel)
 
 
@@ -30,6 +32,14 @@ class AccountSettings(BaseModel):
     mixing: str = "metropolis"
     observers: list[int | str] = [0]
     delta: float = 1e-6
+    protocol: str = "gossip"
+    steps: int | None = None
+    sender: str = "hidden"
+    noise: str = "single"
+    closing: bool = True
+    epsilon0: float | None = None
+    reporting: str = "all"
+    laziness: float = 0.0
 
 
 class PlanSettings(BaseModel):
@@ -54,7 +64,17 @@ class PlanSettings(BaseModel):
 def account_settings(path: Path | None, flags: dict[str, Any]) -> AccountSettings:
     """The settings of `netdp account`; refuses if something indispensable is missing."""
     settings = _load(AccountSettings, path, flags)
-    for key, example in (("graph", "hypercube:8"), ("rounds", "20"), ("sigma", "4.0")):
+    if settings.protocol not in PROTOCOLS:
+        raise InvalidValue(f"unknown protocol {settings.protocol!r}; choose one of {', '.join(PROTOCOLS)}")
+    ring = (settings.graph or "").startswith("ring:")
+    needed = {
+        "gossip": ("graph", "rounds", "sigma"),
+        "token": ("graph", "rounds" if ring else "steps", "sigma"),
+        "shuffle": ("graph", "rounds", "epsilon0"),
+    }[settings.protocol]
+    examples = {"graph": "hypercube:8", "rounds": "20", "sigma": "4.0", "steps": "100000", "epsilon0": "1"}
+    for key in needed:
+        example = examples[key]
         if getattr(settings, key) is None:
             flag = "GRAPH" if key == "graph" else f"--{key}"
             raise InvalidValue(f"{key} is missing; give {flag} (for example {example}) or set it in a --config file")

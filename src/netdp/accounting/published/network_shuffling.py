@@ -41,8 +41,8 @@ ERRATA = (
     "Finite t: the proofs need every report to have the same position law; at t = α⁻¹ ln n the laws of different origins "
     "still differ by about 1/√n in total variation, far above δ.",
     "Equation (7) bounds ΣP² − Σπ² by (1 − α)^{2t} with orthonormal eigenvectors, but AB⁻¹ is not symmetric on "
-    "irregular graphs: the cross term 2Σπ(P − π) does not vanish and falls like (1 − α)^t, and the squares carry a factor of "
-    "up to the ratio of the largest to the smallest degree.",
+    "irregular graphs: the cross term 2Σπ(P − π) does not vanish and falls like λ^t, not λ^{2t}, and the squares carry a "
+    "factor of up to the ratio of the largest to the smallest degree.",
     "Lemma 5.1 loses a term: E ΣL² = (n² − n)ΣP² + n. As printed it is false for δ near 1 (n large, P uniform: above 0.85).",
     "Theorem 5.5 says A_all where A_single is meant, and its δ′ holds a δ₂ that the pure statement does not have.",
     "Theorem 5.5, 'for ε₀ ≤ 1': ε′ = 800ε₀²ΣP² + 40ε₀√(…) does not follow; e^{8ε₀}(e^{8ε₀} − 1) is 8.9 million at ε₀ = 1, "

@@ -1,0 +1,89 @@
+"""`netdp account` and `netdp plan` for what walks: tokens and shuffled reports."""
+
+from __future__ import annotations
+
+import json as json_
+from typing import Any
+
+from netdp import graphs
+from netdp.errors import InvalidValue
+from netdp.protocols import GraphWalkSum, RingSum, Shuffle, WalkSum
+from netdp.report.comparison import compare, comparison_table
+
+from .progress import progress_bar
+from .settings import AccountSettings, parties
+
+
+def account_walkers(settings: AccountSettings, json: bool) -> None:
+    """Account for a token or for shuffling and print the comparison."""
+    protocol, subject = _protocol(settings)
+    if isinstance(protocol, Shuffle):
+        others = [party for party in settings.observers if party != "curator"]
+        named = [] if others == [0] and "observers" not in settings.model_fields_set else others
+        observers: Any = ["curator", *parties(protocol.graph, named)]
+        who = "the curator" + (f" and {len(named)} colluding users" if named else "")
+    else:
+        graph = getattr(protocol, "graph", None)
+        observers = parties(graph, settings.observers) if graph is not None else _numbers(settings.observers)
+        who = f"party {observers[0]}" if len(observers) == 1 else f"{len(observers)} colluding parties"
+    with progress_bar("accounting") as progress:
+        comparison = compare(protocol, observers, settings.delta, progress)
+    if json:
+        print(json_.dumps(comparison.to_dict(), allow_nan=False))
+        return
+    from rich.console import Console
+
+    question = f"What {who} can learn about a party: worst ε at δ = {settings.delta:g}"
+    Console(highlight=False).print(comparison_table(comparison, subject, question))
+
+
+def _protocol(settings: AccountSettings) -> tuple[Any, str]:
+    name = settings.graph or ""
+    common: dict[str, Any] = {"sigma": settings.sigma, "sensitivity": settings.sensitivity}
+    if settings.protocol == "shuffle":
+        graph = graphs.parse(name)
+        shuffle = Shuffle(
+            graph,
+            rounds=settings.rounds,  # type: ignore[arg-type]
+            epsilon0=settings.epsilon0,  # type: ignore[arg-type]
+            reporting=settings.reporting,
+            laziness=settings.laziness,
+        )
+        lazy = f" laziness={settings.laziness:g}" if settings.laziness else ""
+        return shuffle, (
+            f"{graph.name}: {graph.n:,} users, {graph.m:,} edges; shuffling with ε₀={shuffle.epsilon0:g} reports, "
+            f"{shuffle.rounds} hops{lazy}, reporting {shuffle.reporting}"
+        )
+    kind, _, size = name.partition(":")
+    if kind == "ring":
+        ring = RingSum(
+            _size(size),
+            rounds=settings.rounds,  # type: ignore[arg-type]
+            noise=settings.noise,
+            closing=settings.closing,
+            **common,
+        )
+        return ring, f"ring of {ring.n:,} users; a token goes round {ring.rounds} times, σ={ring.sigma:g}"
+    if kind == "complete":
+        walk = WalkSum(_size(size), steps=settings.steps, sender=settings.sender, **common)  # type: ignore[arg-type]
+        return walk, (
+            f"{walk.n:,} users; a token walks {walk.steps:,} steps at random, σ={walk.sigma:g}, sender {walk.sender}"
+        )
+    graph = graphs.parse(name)
+    closing = None if settings.closing else 0.0
+    token = GraphWalkSum(graph, steps=settings.steps, closing=closing, **common)  # type: ignore[arg-type]
+    return token, f"{graph.name}: {graph.n:,} users; a token walks {token.steps:,} steps, σ={token.sigma:g}"
+
+
+def _size(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise InvalidValue(f"how many users? got {text!r}; write for example complete:1000") from None
+
+
+def _numbers(named: list[int | str]) -> list[int]:
+    try:
+        return [int(party) for party in named]
+    except ValueError:
+        raise InvalidValue(f"users have numbers here, got {named!r}") from None
