@@ -131,8 +131,8 @@ def _refuse_if_idle(protocol: Shuffle, mixed: Separation, heap: Heap) -> None:
     except Unsupported:
         advice = "its walk mixes too slowly for any number of rounds to be proved enough"
     raise Unsupported(
-        f"after {protocol.rounds} rounds a report's position still tells its origin (separation s ≤ {mixed.value:.3g}): at "
-        f"δ = 1/n nothing better than epsilon0 = {protocol.epsilon0:g} can be claimed; {advice}"
+        f"after {protocol.rounds} rounds a report's position may still tell its origin (separation s ≤ {mixed.value:.3g}): "
+        f"at δ = 1/n nothing better than epsilon0 = {protocol.epsilon0:g} can be claimed; {advice}"
     )
 
 
