@@ -41,6 +41,7 @@ from netdp.protocols import Shuffle
 from netdp.views import observer_set
 
 from .clones import Heap
+from .published import network_shuffling
 from .registry import certified
 from .separation import Separation, failure_words, fewest_rounds, separation
 
@@ -59,8 +60,7 @@ REFERENCES = (
     "V. Feldman, A. McMillan, K. Talwar. Stronger Privacy Amplification by Shuffling for Rényi and Approximate "
     "Differential Privacy. SODA 2023.",
     "B. Balle, J. Bell, A. Gascón, K. Nissim. The Privacy Blanket of the Shuffle Model. CRYPTO 2019.",
-    "S. P. Liew, T. Takahashi, S. Takagi, F. Kato, Y. Cao, M. Yoshikawa. Network Shuffling: Privacy Amplification via "
-    "Random Walks. SIGMOD 2022.",
+    *network_shuffling.REFERENCES,
 )
 
 _COMMON = (

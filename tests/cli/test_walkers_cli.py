@@ -1,0 +1,75 @@
+"""`netdp account` for tokens and shuffling."""
+
+import json
+
+import pytest
+
+import netdp
+from netdp import graphs
+
+
+def test_token_on_the_complete_graph(run):
+    words = ["account", "complete:200", "-p", "token", "--steps", "20000", "--sigma", "61"]
+    status, out, err = run(*words)
+    assert (status, err) == (0, "")
+    for word in (
+        "200 users",
+        "certified (upper)",
+        "published (not a bound)",
+        "local DP",
+        "trusted curator",
+        "assumes:",
+    ):
+        assert word in out
+    data = json.loads(run(*words, "--json")[1])
+    expected = float(netdp.account(netdp.WalkSum(200, 20_000, 61.0), [0]).epsilon(1e-6))
+    assert data["epsilon"] == pytest.approx(expected, rel=1e-12)
+    assert data["claim"] == "upper"
+    assert data["alternatives"]["local DP"]["epsilon"] > 10 * data["epsilon"]
+    assert data["alternatives"]["published (not a bound)"]["claim"] == "published"
+    known = json.loads(run(*words, "--sender", "known", "--json")[1])
+    assert known["epsilon"] > data["epsilon"]
+
+
+def test_token_on_a_ring_finds_the_gap(run):
+    words = ["account", "ring:10", "-p", "token", "--rounds", "3", "--sigma", "4", "-o", "8"]
+    assert "∞" in run(*words, "--no-closing")[1]
+    assert json.loads(run(*words, "--no-closing", "--json")[1])["epsilon"] == "inf"
+    assert json.loads(run(*words, "--json")[1])["epsilon"] < 2
+
+
+def test_token_on_any_graph(run):
+    status, out, err = run("account", "grid:3x3", "-p", "token", "--steps", "900", "--sigma", "30", "-o", "4")
+    assert (status, err) == (0, "")
+    assert "grid(3, 3): 9 users" in out
+
+
+def test_shuffle(run):
+    words = ["account", "regular:300,6", "-p", "shuffle", "--rounds", "40", "--epsilon0", "1", "--delta", "1e-4"]
+    status, out, err = run(*words)
+    assert (status, err) == (0, "")
+    assert "the curator can learn" in out
+    data = json.loads(run(*words, "--json")[1])
+    p = netdp.Shuffle(graphs.parse("regular:300,6"), rounds=40, epsilon0=1.0)
+    assert data["epsilon"] == pytest.approx(float(netdp.account(p, "curator").epsilon(1e-4)))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["ring:10", "-p", "token", "--sigma", "1"], "rounds is missing"),
+        (["complete:10", "-p", "token", "--sigma", "1"], "steps is missing"),
+        (["complete:10", "-p", "token", "--sigma", "1", "--steps", "5"], "shorter than one visit"),
+        (["complete:x", "-p", "token", "--sigma", "1", "--steps", "5"], "how many users"),
+        (["complete:10", "-p", "token", "--sigma", "1", "--steps", "50", "-o", "bob"], "users have numbers"),
+        (["ring:10", "-p", "shuffle", "--rounds", "5", "--epsilon0", "1"], "set laziness=0.5"),
+        (["regular:300,6", "-p", "shuffle", "--rounds", "2", "--epsilon0", "1"], "would do"),
+        (["ring:9", "-p", "shuffle", "--rounds", "2"], "epsilon0 is missing"),
+        (["ring:9", "-p", "pigeon"], "unknown protocol 'pigeon'"),
+        (["ring:9", "-p", "shuffle", "--rounds", "9", "--epsilon0", "1", "--plot", "a.png"], "--plot draws gossip"),
+    ],
+)
+def test_refusals(run, words, message):
+    status, out, err = run("account", *words)
+    assert (status, out) == (2, "")
+    assert message in " ".join(err.split())
