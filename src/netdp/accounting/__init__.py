@@ -15,6 +15,7 @@ from .baselines import local_dp, trusted_curator
 from .calibrate import calibrate
 from .front import METHODS, account, pairwise
 from .plan import Plan, plan
+from .plan_shuffle import ShufflePlan, calibrate_epsilon0, plan_rounds
 from .policy import Policy
 from .published import walk_descent, walks  # noqa: F401  register what they handle
 from .utility import ExpectedError, expected_error
@@ -24,11 +25,14 @@ __all__ = [
     "ExpectedError",
     "Plan",
     "Policy",
+    "ShufflePlan",
     "account",
     "calibrate",
+    "calibrate_epsilon0",
     "expected_error",
     "local_dp",
     "pairwise",
     "plan",
+    "plan_rounds",
     "trusted_curator",
 ]

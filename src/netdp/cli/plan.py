@@ -13,6 +13,7 @@ def plan(
     graph: str | None = typer.Argument(
         None, help="hypercube:8, grid:16x16, karate, a file of edges …; see `netdp graphs`."
     ),
+    protocol: str | None = typer.Option(None, "--protocol", "-p", help="gossip (the default) or shuffle."),
     epsilon: float | None = typer.Option(None, "--epsilon", help="ε that must be met."),
     delta: float | None = typer.Option(None, "--delta", help="δ at which it must be met; 1e-6 by default."),
     scope: str | None = typer.Option(
@@ -36,13 +37,23 @@ def plan(
         None, "--mixing", help="metropolis, maximum-degree, lazy-metropolis, lazy-maximum-degree."
     ),
     max_rounds: int | None = typer.Option(None, "--max-rounds", help="No more rounds than this; 200 by default."),
+    epsilon0: float | None = typer.Option(
+        None, "--epsilon0", help="shuffle: the local-DP loss of the reports; how many hops do they need?"
+    ),
+    laziness: float | None = typer.Option(None, "--laziness", help="shuffle: probability that a report stays."),
+    reporting: str | None = typer.Option(None, "--reporting", help="shuffle: all or single."),
+    share: float | None = typer.Option(
+        None, "--share", help="shuffle: the share of δ that imperfect mixing may cost; 0.01 by default."
+    ),
     config: Path | None = typer.Option(None, "--config", "-c", help="TOML file with the same names as the flags."),
     advise: bool = typer.Option(False, "--advise", help="Compare topologies on as many parties and recommend one."),
     json: bool = typer.Option(False, "--json", help="Print JSON."),
 ) -> None:
     """Choose rounds, noise, masks and refresh: the smallest predicted error whose certified loss meets the target.
 
-    The table compares plain, refreshed and masked gossip with local DP and a trusted curator at the same (ε, δ).
+    For gossip the table compares plain, refreshed and masked gossip with local DP and a trusted curator at the same (ε, δ).
+    For shuffling: the fewest hops after which reports are as good as shuffled by a trusted shuffler (--epsilon0), and the
+    least noisy reports for a target (--epsilon).
     """
     from netdp import graphs
     from netdp.accounting.plan import plan as make_plan
@@ -56,10 +67,19 @@ def plan(
     flags = {
         "graph": graph, "epsilon": epsilon, "delta": delta, "scope": scope, "policy": str(policy) if policy else None,
         "observers": observer, "colluding": colluding, "seed": seed, "draws": draws, "sensitivity": sensitivity,
-        "mixing": mixing, "max_rounds": max_rounds,
+        "mixing": mixing, "max_rounds": max_rounds, "protocol": protocol, "epsilon0": epsilon0, "laziness": laziness,
+        "reporting": reporting, "share": share,
     }  # fmt: skip
     settings = plan_settings(config, flags)
     network = graphs.parse(settings.graph or "")
+    if settings.protocol == "shuffle":
+        from netdp.report.planning import shuffle_table
+
+        from .walkers import plan_shuffle
+
+        hops = plan_shuffle(network, settings)
+        _show(hops.to_dict(), shuffle_table(hops), json)
+        return
     observers = parties(network, settings.observers) if settings.observers else None
     options: dict[str, Any] = {
         "scope": Policy.read(settings.policy) if settings.policy else settings.scope,

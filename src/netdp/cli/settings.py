@@ -59,6 +59,11 @@ class PlanSettings(BaseModel):
     sensitivity: float = 1.0
     mixing: str = "metropolis"
     max_rounds: int = 200
+    protocol: str = "gossip"
+    epsilon0: float | None = None
+    laziness: float = 0.0
+    reporting: str = "all"
+    share: float = 0.01
 
 
 def account_settings(path: Path | None, flags: dict[str, Any]) -> AccountSettings:
@@ -86,6 +91,15 @@ def plan_settings(path: Path | None, flags: dict[str, Any]) -> PlanSettings:
     settings = _load(PlanSettings, path, flags)
     if settings.graph is None:
         raise InvalidValue("graph is missing; give GRAPH (for example hypercube:8) or set it in a --config file")
+    if settings.protocol == "shuffle":
+        if (settings.epsilon is None) == (settings.epsilon0 is None):
+            raise InvalidValue(
+                "shuffling is planned for given reports (--epsilon0 1: how many hops?) or for a target (--epsilon 0.1: "
+                "how noisy must reports be?); give one of the two"
+            )
+        return settings
+    if settings.protocol != "gossip":
+        raise InvalidValue(f"unknown protocol {settings.protocol!r}; plans are made for gossip and shuffle")
     if settings.policy is None and settings.epsilon is None:
         raise InvalidValue("epsilon is missing; give --epsilon (for example 1), or --policy with a file of rules")
     if settings.policy is not None and (settings.epsilon is not None or "scope" in settings.model_fields_set):

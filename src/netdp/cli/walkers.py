@@ -6,12 +6,14 @@ import json as json_
 from typing import Any
 
 from netdp import graphs
+from netdp.accounting import ShufflePlan, calibrate_epsilon0, plan_rounds
 from netdp.errors import InvalidValue
+from netdp.graphs import Graph
 from netdp.protocols import GraphWalkSum, RingSum, Shuffle, WalkSum
 from netdp.report.comparison import compare, comparison_table
 
 from .progress import progress_bar
-from .settings import AccountSettings, parties
+from .settings import AccountSettings, PlanSettings, parties
 
 
 def account_walkers(settings: AccountSettings, json: bool) -> None:
@@ -35,6 +37,18 @@ def account_walkers(settings: AccountSettings, json: bool) -> None:
 
     question = f"What {who} can learn about a party: worst ε at δ = {settings.delta:g}"
     Console(highlight=False).print(comparison_table(comparison, subject, question))
+
+
+def plan_shuffle(graph: Graph, settings: PlanSettings) -> ShufflePlan:
+    """How many hops for these reports, or how noisy reports for this target?"""
+    options: dict[str, Any] = {
+        "share": settings.share, "laziness": settings.laziness, "reporting": settings.reporting,
+    }  # fmt: skip
+    with progress_bar("planning"):
+        if settings.epsilon0 is not None:
+            return plan_rounds(graph, settings.epsilon0, settings.delta, **options)
+        assert settings.epsilon is not None
+        return calibrate_epsilon0(graph, settings.epsilon, settings.delta, **options)
 
 
 def _protocol(settings: AccountSettings) -> tuple[Any, str]:

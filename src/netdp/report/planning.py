@@ -8,6 +8,7 @@ from rich.text import Text
 
 from netdp.accounting.advise import Advice
 from netdp.accounting.plan import Option, Plan
+from netdp.accounting.plan_shuffle import ShufflePlan
 from netdp.privacy.readable import readable
 
 
@@ -66,4 +67,24 @@ def _chosen(option: Option) -> str:
         f"chosen: Gossip({', '.join(['graph', f'rounds={p.rounds}', f'sigma={p.sigma!r}', *extras])})\n"
         f"claim: {kind}; κ: masks, r: refresh, sent: messages per party"
         "\nerror: predicted, the largest over all values from an interval of length Δ"
+    )
+
+
+def shuffle_table(plan: ShufflePlan) -> RenderableType:
+    """How many hops, what the curator learns then, and the alternatives."""
+    p = plan.protocol
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column()
+    table.add_column(justify="right")
+    table.add_row("certified, against the curator", readable(plan.epsilon), style="bold green")
+    table.add_row("a trusted shuffler", readable(plan.uniform))
+    table.add_row("local DP (no shuffling)", readable(p.epsilon0))
+    sure = "exact" if plan.mixed.method == "exact" else "proved by a spectral bound"
+    lazy = f", laziness={p.laziness:g}" if p.laziness else ""
+    return Group(
+        Text(f"{p.graph.name}: {p.graph.n:,} users, {p.graph.m:,} edges; reports with ε₀ = {readable(p.epsilon0)}"),
+        Text(f"What is learned about a user: ε at δ = {plan.delta:g}\n", style="bold"),
+        table,
+        Text(f"\nchosen: Shuffle(graph, rounds={p.rounds}, epsilon0={p.epsilon0!r}{lazy}, reporting={p.reporting!r})"),
+        Text(f"every user passes on {plan.hops:,.0f} reports on average; separation {plan.mixed.value:.1e}, {sure}"),
     )
