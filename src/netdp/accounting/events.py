@@ -91,6 +91,8 @@ def compose_events(events: Sequence[Event], extra: float = 0.0) -> ProfileCurve:
     True
     """
     events = [event for event in events if event.times > 0]
+    if not events:
+        return ProfileCurve([0.0], [min(extra, 1.0)])
     step = grid_step(events)
     curve = composed([(event.curve(step), event.times) for event in events], step)
     if not extra:

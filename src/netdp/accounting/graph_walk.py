@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from netdp.errors import Unsupported
+from netdp.errors import InvalidValue, Unsupported
 from netdp.privacy import Adjacency, Claim, Guarantee, ProfileCurve
 from netdp.protocols import GraphWalkSum
 from netdp.views import observer_set
@@ -36,7 +36,8 @@ from netdp.views import observer_set
 from .events import Event, compose_events
 from .registry import certified
 from .sampled import gaussian, mixture
-from .walk import REFERENCES, UNLIKELY
+from .stretches import UNLIKELY
+from .walk import REFERENCES
 
 FloatArray = npt.NDArray[np.float64]
 Progress = Callable[[int, int], None]
@@ -56,6 +57,8 @@ def _graph_walk(
     graph = protocol.graph
     asked = [u for u in range(graph.n) if u not in observers] if targets is None else observer_set(graph, targets)
     asked = [u for u in asked if u not in observers]
+    if not asked:
+        raise InvalidValue(f"targets {targets!r} are all among the observers; name somebody else")
     horizon = min(protocol.steps, 8 * graph.n)
     if len(asked) * horizon * protocol.transition.nnz * 2 > _WORK:
         raise Unsupported(
@@ -68,8 +71,8 @@ def _graph_walk(
         if progress is not None:
             progress(done, len(asked))
     top = max(float(curve.epsilons[-1]) for curve in curves)
-    low = min(float(curve.epsilon(1e-3)) for curve in curves)
-    eps = np.concatenate([[0.0], np.geomspace(max(low, 1e-6 * top) / 20, top, _POINTS)])
+    low = min(min(float(curve.epsilon(1e-3)), top) for curve in curves)
+    eps = np.unique(np.concatenate([[0.0, top], np.geomspace(max(low, 1e-6 * top, 1e-12) / 20, top + 1e-12, _POINTS)]))
     table = np.full((graph.n, eps.size), np.nan)
     for u, curve in zip(asked, curves, strict=True):
         table[u] = np.minimum.accumulate(np.asarray(curve.delta(eps)))

@@ -132,8 +132,9 @@ class WalkDescent(_Walk):
     clip : L > 0: gradients are clipped to this norm *before* the noise, so that two of them differ by at most Δ = 2L.
     sender, contributions : as for `WalkSum`.
     radius : Π projects onto the ball of this radius around 0; None: no projection.
-    expansion : Lipschitz constant of θ ↦ θ − η·g_u(θ), 1 for convex β-smooth losses and η ≤ 2/β. Only the bound by
-        iteration needs it to be 1; the bound by the secrecy of the walk does not.
+    expansion : Lipschitz constant of θ ↦ θ − η·g_u(θ), the clipping included: 1 for generalised linear models with rows
+        clipped one by one and η ≤ 2/β (`netdp.learn`). Clipping a whole gradient can expand: then state 1 + ηβ. Only the
+        bound by iteration needs it to be 1; the bound by the secrecy of the walk does not.
 
     >>> WalkDescent(2000, steps=20_000, sigma=1.0, step=0.05, clip=0.4).sensitivity
     0.8

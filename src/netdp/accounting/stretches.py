@@ -1,0 +1,210 @@
+"""A walk with a secret path, cut into pieces that the observers are shown: what each piece is worth, and how many there are.
+
+The steps at which O holds the token are public and independent of data, each with probability w. Between them lie
+*stretches*, of which O sees only the sums (of fixed contributions with Gaussian noise). We go along the walk and decide at
+each point, from what is public so far and from the number R of steps left, what is shown next:
+
+**Blocks.** As long as R ≥ 2g: the sum of the next g steps, or of the r < g steps before the next visit of O. That visit is at
+r with probability w(1−w)^r, whatever happened before: a public fact, averaged over (`block_cut`). A block takes at most g
+steps, so R ≥ g after it. The number of blocks is at most B except with probability 10⁻¹⁵ (Chernoff on the steps they take).
+
+**Openings**, if senders are known. At the beginning and after every visit of O, as long as R ≥ a + g: the next a steps, or
+the m < a before the next visit. Half of their noise goes to the sum of the two contributions of the stretch that are known
+by name, its first and its last (the last may lie beyond the opening: who it is is an independent draw); the other half to the
+sum of the hidden contributions among the m. If neither is u's, the hidden sum is a block with half the noise. If f ≥ 1 of
+them are, tell also how often u is among the hidden ones, k: together a Gaussian shift of Δ√(f² + k²)/(σ√(m/2)). Stretches
+of one or two steps are known entirely. Blocks continue after an opening.
+
+**The ending.** When fewer steps are left than blocks and openings need, g ≤ R < max(2g, a + g) or all T if T is small, it
+depends on the number v of visits of O among them. v = 0: one more block, or, if senders are known, the path is told: k
+contributions of u shift the sum by kΔ in noise of variance R. v ≥ 1: the path is told. With one visit there are two sums; its
+place is uniform: the shorter has s steps with weight at most 2w for each s. With v ≥ 2, the v+1 sums have
+(v+1)w^v·C(R−1−a, v−1) as weight of the length a. If u is in one of the sums only, that one counts; if in several, which needs
+one more visit of u, at most Rq, δ at ε is at most the sum of theirs at ε/(v+1).
+
+Showing sums of parts instead of the whole, and telling more, only helps the observers, so all this bounds their view.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from .events import Event, Profile
+from .sampled import Shift, block, mixture
+
+FloatArray = npt.NDArray[np.float64]
+
+UNLIKELY = 1e-15
+"""The probability of each thing that is assumed not to happen; added to δ."""
+
+
+def single_steps(shift: Shift, q: float, w: float, steps: int) -> Event:
+    """Every step shown by itself (g = 1): exactly `steps` of them, no ending."""
+    one = block(shift, q, 1)
+    return Event(lambda eps: (1 - w) * one(eps), steps)
+
+
+def blocks(shift: Shift, q: float, w: float, steps: int, size: int) -> Event:
+    """Blocks of `size` steps, as many as there can be but for 10⁻¹⁵."""
+    return Event(block_cut(shift, q, w, size), most_blocks(steps, size, w))
+
+
+def block_cut(shift: Shift, q: float, w: float, size: int) -> Profile:
+    """A block of `size` steps, or of fewer if a visit of O ends it."""
+    parts = [((1 - w) ** size, block(shift, q, size))]
+    for first, last in bins(1, size - 1):
+        parts.append(((1 - w) ** first - (1 - w) ** (last + 1), block(shift, q, first, last)))
+    return mean(parts)
+
+
+def opening(shift: Shift, q: float, w: float, size: int) -> Profile:
+    """The first `size` steps of a stretch with known ends, or all of it if it is shorter."""
+    # j = 0 reveals nothing; j = 1 and 2 are known entirely
+    mus = [shift.near, shift.near / math.sqrt(2), math.sqrt(2) * shift.near]
+    weights = [w * (1 - w) * q, w * (1 - w) ** 2 * 2 * q * (1 - q), w * (1 - w) ** 2 * q**2]
+    half = shift.over(math.sqrt(0.5))
+    parts: list[tuple[float, Profile]] = []
+    for first, last in [*bins(3, size - 1), (size, size)]:
+        chance = (1 - w) ** first - (0.0 if first == size else (1 - w) ** (last + 1))
+        parts.append((chance * (1 - q) ** 2, block(half, q, first, last)))
+        k, among = _visits(last, q)
+        for f, known in ((1, 2 * q * (1 - q)), (2, q**2)):
+            mus += list(half.near * np.sqrt((f**2 + k**2) / first))
+            weights += list(chance * known * among)
+    return mean([*parts, (1.0, mixture(np.array(mus), np.array(weights)))])
+
+
+def ending(shift: Shift, q: float, w: float, shortest: int, longest: int, *, hidden: bool) -> tuple[Profile, float]:
+    """The last R steps, shortest ≤ R ≤ longest; and the probability of more visits than are treated."""
+    from scipy.special import comb
+    from scipy.stats import binom
+
+    near = shift.near
+    quiet: list[Profile] = []
+    for first, last in bins(shortest, longest):
+        k, among = _visits(last, q)
+        told = mixture(k * near / math.sqrt(first), among)
+        quiet.append(mean([((1 - w) ** first, block(shift, q, first, last) if hidden else told)]))
+    mus, weights = [], []
+    for first, last in bins(0, max(0, (longest - 1) // 2)):  # the shorter of two parts
+        k, among = _visits(last, q)
+        other = max(1, first, shortest - 1 - last)
+        l, beside = _visits(longest - 1 - first, q)  # noqa: E741  as k
+        energy = (k[:, None] ** 2 / first if first else 0.0 * k[:, None]) + l[None, :] ** 2 / other
+        mus.append(near * np.sqrt(energy).ravel())
+        weights.append(2 * w * (last - first + 1) * np.outer(among, beside).ravel())
+    once = mixture(np.concatenate(mus), np.concatenate(weights))
+    anywhere = -math.expm1(longest * math.log1p(-q))
+    often: list[tuple[int, Profile]] = []
+    visits = 2
+    while float(binom.sf(visits - 1, longest, w)) > 1e-17 and visits < 60:
+        mus, weights = [], []
+        for first, last in bins(1, max(1, longest - visits), 1.5):
+            k, among = _visits(last, q)
+            ways = float(np.sum(comb(longest - 1 - np.arange(first, last + 1), visits - 1)))
+            mus.append(k[1:] * near / math.sqrt(first))
+            weights.append((visits + 1) * w**visits * ways * among[1:])
+        often.append((visits + 1, mixture(np.concatenate(mus), np.concatenate(weights))))
+        visits += 1
+
+    def profile(eps: FloatArray) -> FloatArray:
+        total: FloatArray = np.max([part(eps) for part in quiet], axis=0) + once(eps)
+        for parts, piece in often:
+            total = total + piece(eps) + anywhere * piece(eps / parts)
+        return np.minimum(total, 1.0)
+
+    return profile, float(binom.sf(visits - 1, longest, w))
+
+
+def mean(parts: list[tuple[float, Profile]]) -> Profile:
+    """Profiles averaged over a public fact."""
+
+    def profile(eps: FloatArray) -> FloatArray:
+        total: FloatArray = np.sum([chance * part(eps) for chance, part in parts], axis=0)
+        return total
+
+    return profile
+
+
+def bins(first: int, last: int, ratio: float = 1.3) -> list[tuple[int, int]]:
+    """first … last cut into ranges whose ends are about `ratio` apart.
+
+    >>> bins(0, 9)
+    [(0, 0), (1, 1), (2, 2), (3, 3), (4, 5), (6, 7), (8, 9)]
+    """
+    edges, start = [], first
+    while start <= last:
+        end = min(last, max(start, int(start * ratio)))
+        edges.append((start, end))
+        start = end + 1
+    return edges
+
+
+def most_blocks(steps: int, size: int, w: float) -> int:
+    """B with P(the first B blocks cover fewer than `steps` steps) ≤ UNLIKELY.
+
+    A block takes `size` steps, or r + 1 ≤ size if a visit ends it after r. Chernoff: P(ΣX < T) ≤ e^{sT}(E e^{−sX})^B.
+    """
+    r = np.arange(size)
+    taken = np.append(r + 1, size).astype(np.float64)
+    chance = np.append(w * (1 - w) ** r, (1 - w) ** size)
+
+    def unlikely(count: int) -> bool:
+        rates = np.geomspace(1e-6, 10, 120) / size
+        logs = rates * steps + count * np.log(np.exp(-np.outer(rates, taken)) @ chance)
+        return bool(np.min(logs) <= math.log(UNLIKELY))
+
+    low, high = steps // size, 2 * (steps // size + 10)
+    while not unlikely(high):
+        high *= 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if unlikely(middle) else (middle, high)
+    return min(high, steps)
+
+
+def most(steps: int, chance: float, unlikely: float = UNLIKELY) -> int:
+    """N with P(Binomial(steps, chance) > N) ≤ unlikely."""
+    from scipy.stats import binom
+
+    return min(int(binom.isf(unlikely * 0.99, steps, chance)), steps)
+
+
+def gap_mixture(near: float, chance: float) -> Profile:
+    """One contribution, covered by the noise of the steps until the next visit of u or O: a geometric gap, told."""
+    mus, weights = [], []
+    longest = math.ceil(60 / chance)
+    for first, last in bins(1, longest, 1.02):
+        mus.append(near / math.sqrt(first))
+        weights.append((1 - chance) ** (first - 1) - (1 - chance) ** last)
+    mus.append(near / math.sqrt(longest))
+    weights.append((1 - chance) ** longest)
+    return mixture(np.array(mus), np.array(weights))
+
+
+def gap_profile(covered: list[tuple[int, Profile]], chance: float) -> Profile:
+    """The same for any cover: `covered` holds gaps l₁ = 1 < l₂ < … and the profile that holds from each of them on."""
+    parts = []
+    for (first, part), following in zip(covered, [*(start for start, _ in covered[1:]), None], strict=True):
+        beyond = 0.0 if following is None else (1 - chance) ** (following - 1)
+        parts.append(((1 - chance) ** (first - 1) - beyond, part))
+    return mean(parts)
+
+
+def _visits(length: int, q: float) -> tuple[FloatArray, FloatArray]:
+    """k = 0, 1, … and P(k) for k ~ Binomial(length, q), the last standing for all further ones at least."""
+    from scipy.stats import binom
+
+    k = np.arange(0.0, min(length, 60) + 1)
+    among = np.asarray(binom.pmf(k, length, q)) * (1 + 1e-9)
+    keep = max(1, int(np.searchsorted(-np.asarray(binom.sf(k, length, q)), -1e-30)) + 1)
+    return k[:keep], among[:keep] + (np.arange(keep) == keep - 1) * 1e-30
+
+
+__all__ = [
+    "UNLIKELY", "bins", "block_cut", "blocks", "ending", "gap_mixture", "gap_profile", "mean", "most", "most_blocks",
+    "opening", "single_steps",
+]  # fmt: skip
