@@ -40,6 +40,10 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/planning.py
 	$(BIN)/python benchmarks/learning.py
 	$(BIN)/python benchmarks/closed_loop.py
+	$(BIN)/python benchmarks/walks.py
+	$(BIN)/python benchmarks/walk_learning.py
+	$(BIN)/python benchmarks/shuffling.py
+	$(BIN)/python benchmarks/shuffle_accounting.py
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
