@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -10,24 +10,16 @@ import numpy.typing as npt
 from netdp import graphs as graph_families
 from netdp.accounting import account
 from netdp.accounting.calibrate_descent import calibrate_descent
-from netdp.errors import InvalidValue, MissingDependency
+from netdp.errors import InvalidValue
 from netdp.graphs import Graph
 from netdp.protocols import GossipDescent
 
+from .binary import BinaryLinear, few_enough
 from .descent import train
 from .logistic import LogisticParties
 
-try:
-    from sklearn.base import BaseEstimator, ClassifierMixin
-    from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import check_is_fitted, validate_data
-except ImportError:  # pragma: no cover - exercised by an environment without the extra
-    raise MissingDependency("scikit-learn", "the estimator", "learn") from None
 
-FloatArray = npt.NDArray[np.float64]
-
-
-class GossipLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class GossipLogisticRegression(BinaryLinear):
     """Binary logistic regression learned by parties on a network that trust no server.
 
     The rows are dealt out to the parties; they take clipped, noisy, masked gradient steps and gossip. The noise is the
@@ -75,30 +67,14 @@ class GossipLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Self:
         """Deal the rows out, calibrate the noise, learn."""
-        X, y = validate_data(self, X, y)
-        check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if len(self.classes_) > 2:
-            raise ValueError(
-                f"Only binary classification is supported. The type of the target has {len(self.classes_)} classes."
-            )
-        if len(self.classes_) < 2:
-            raise ValueError("Classifier can't train when only one class is present.")
-        if self.graph is None and self.parties > len(codes):
-            raise InvalidValue(
-                f"{len(codes)} rows cannot be dealt out to {self.parties} parties; ask for fewer parties"
-            )
+        rows, labels = self._labelled(X, y, self.step)
+        if self.graph is None:
+            few_enough(self.parties, len(labels))
         graph = self._graph()
         if not 0 <= self.holder < graph.n:
             raise InvalidValue(f"holder {self.holder} is no party; the parties are 0 to {graph.n - 1}")
-        if self.step > 8.0:
-            raise InvalidValue(
-                f"step {self.step!r} is too long for rows of norm 1: at most 8, or a local step may expand"
-            )
         seeds = np.random.SeedSequence(self.random_state).spawn(2)
-        data = LogisticParties.deal(
-            _rows(np.asarray(X)), np.where(codes == 1, 1.0, -1.0), graph.n, np.random.default_rng(seeds[0])
-        )
+        data = LogisticParties.deal(rows, labels, graph.n, np.random.default_rng(seeds[0]))
         draft = GossipDescent(
             graph, self.iterations, self.gossip_rounds, sigma=1.0, step=self.step, clip=1.0, masks=self.masks
         )
@@ -112,24 +88,6 @@ class GossipLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[
         self.n_iter_ = self.iterations
         return self
 
-    def decision_function(self, X: npt.ArrayLike) -> FloatArray:
-        """The signed margin of every row."""
-        check_is_fitted(self)
-        rows = _rows(np.asarray(validate_data(self, X, reset=False)))
-        margin: FloatArray = rows @ np.append(self.coef_[0], self.intercept_[0])
-        return margin
-
-    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
-        """The likelier class of every row."""
-        side = (self.decision_function(X) > 0).astype(int)
-        chosen: npt.NDArray[Any] = self.classes_[side]
-        return chosen
-
-    def predict_proba(self, X: npt.ArrayLike) -> FloatArray:
-        """The probability of either class."""
-        positive = 1.0 / (1.0 + np.exp(-np.clip(self.decision_function(X), -500, 500)))
-        return np.column_stack([1 - positive, positive])
-
     def _graph(self) -> Graph:
         if isinstance(self.graph, Graph):
             return self.graph
@@ -138,17 +96,3 @@ class GossipLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[
         if self.parties >= 2 and self.parties & (self.parties - 1) == 0:
             return graph_families.hypercube(self.parties.bit_length() - 1)
         return graph_families.complete(self.parties)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        # Noise for a few dozen rows leaves little to learn: that is what privacy costs, not a fault.
-        tags.classifier_tags.poor_score = True
-        return tags
-
-
-def _rows(X: FloatArray) -> FloatArray:
-    """A constant feature added, rows scaled down to norm at most 1: no row's scale depends on another's."""
-    rows = np.hstack([X, np.ones((len(X), 1))])
-    scaled: FloatArray = rows / np.maximum(1.0, np.linalg.norm(rows, axis=1, keepdims=True))
-    return scaled

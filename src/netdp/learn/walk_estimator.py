@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
 from netdp.accounting import account
 from netdp.accounting.calibrate_walk import calibrate_walk
-from netdp.errors import InvalidValue, MissingDependency
+from netdp.errors import InvalidValue
 from netdp.privacy import Guarantee
 from netdp.protocols.checks import count
 from netdp.protocols.walk import WalkDescent
 
-from .estimator import GossipLogisticRegression, _rows
+from .binary import BinaryLinear, few_enough
 from .logistic import LogisticParties
 from .walk import train_walk
 
-try:
-    from sklearn.base import BaseEstimator, ClassifierMixin
-    from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import validate_data
-except ImportError:  # pragma: no cover - exercised by an environment without the extra
-    raise MissingDependency("scikit-learn", "the estimator", "learn") from None
 
-
-class WalkLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class WalkLogisticRegression(BinaryLinear):
     """Binary logistic regression learned by a token that walks at random among parties that trust no server.
 
     The rows are dealt out to the parties; each party that the token visits takes a clipped, noisy gradient step. The noise is
@@ -76,28 +69,13 @@ class WalkLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Self:
         """Deal the rows out, calibrate the noise, learn."""
-        X, y = validate_data(self, X, y)
-        check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if len(self.classes_) > 2:
-            raise ValueError(
-                f"Only binary classification is supported. The type of the target has {len(self.classes_)} classes."
-            )
-        if len(self.classes_) < 2:
-            raise ValueError("Classifier can't train when only one class is present.")
+        rows, labels = self._labelled(X, y, self.step)
         parties, colluders = count("parties", self.parties), count("colluders", self.colluders)
-        if parties > len(codes):
-            raise InvalidValue(f"{len(codes)} rows cannot be dealt out to {parties} parties; ask for fewer parties")
+        few_enough(parties, len(labels))
         if colluders >= parties:
             raise InvalidValue(f"{colluders} of {parties} parties collude: nobody is left to protect; give fewer")
-        if self.step > 8.0:
-            raise InvalidValue(
-                f"step {self.step!r} is too long for rows of norm 1: at most 8, or a local step may expand"
-            )
         seeds = np.random.SeedSequence(self.random_state).spawn(2)
-        data = LogisticParties.deal(
-            _rows(np.asarray(X)), np.where(codes == 1, 1.0, -1.0), parties, np.random.default_rng(seeds[0])
-        )
+        data = LogisticParties.deal(rows, labels, parties, np.random.default_rng(seeds[0]))
         draft = WalkDescent(
             parties,
             50 * parties if self.steps is None else self.steps,
@@ -112,17 +90,6 @@ class WalkLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.coef_, self.intercept_ = run.model[None, :-1], run.model[-1:]
         self.n_iter_ = self.protocol_.steps
         return self
-
-    decision_function = GossipLogisticRegression.decision_function
-    predict = GossipLogisticRegression.predict
-    predict_proba = GossipLogisticRegression.predict_proba
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        # Noise for a few dozen rows leaves little to learn: that is what privacy costs, not a fault.
-        tags.classifier_tags.poor_score = True
-        return tags
 
 
 @lru_cache(maxsize=64)
