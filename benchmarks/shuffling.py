@@ -13,15 +13,13 @@ compiled once and cached on disk.
 
 from __future__ import annotations
 
-import argparse
 import math
-import resource
-import subprocess
 import sys
 import time
 
 import numpy as np
 
+from measure import peak, run_cases, seconds
 from netdp import graphs
 from netdp.errors import DataNotFound, NetdpError
 from netdp.mechanisms import PrivUnit
@@ -31,16 +29,6 @@ from netdp.simulate.shuffle import run_walks
 
 DEGREE, ROUNDS = 10, 100
 DIMENSION, DELTA = 200, 2e-6
-
-
-def seconds(work) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
-
-
-def peak() -> str:
-    return f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB"
 
 
 def warm() -> None:
@@ -55,7 +43,7 @@ def million() -> str:
     built, before = time.perf_counter() - start, peak()
     plain = seconds(lambda: run_walks(protocol, 0))
     lazy = seconds(lambda: run_walks(protocol.replace(laziness=0.2), 0))
-    return f"walks and hand-over {plain:.1f} s, lazy ones {lazy:.1f} s; {peak()} (graph: {built:.1f} s, {before})"
+    return f"walks and hand-over {plain:.1f} s, lazy ones {lazy:.1f} s; {peak():.2f} GB (graph: {built:.1f} s, {before:.2f} GB)"
 
 
 def growth() -> str:
@@ -131,13 +119,4 @@ def figure9() -> str:
 CASES = {"a": million, "b": growth, "c": cost, "d": figure9}
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("cases", nargs="*", metavar="{a,b,c,d}", help="which cases; all without")
-    parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    for case in arguments.cases or CASES:
-        if arguments.here:
-            warm()
-            print(f"({case}) {CASES[case]()}", flush=True)
-        else:
-            subprocess.run([sys.executable, __file__, case, "--here"], check=True)
+    run_cases(__file__, __doc__, CASES, warm)

@@ -11,29 +11,14 @@ compiled once and cached on disk.
 
 from __future__ import annotations
 
-import argparse
-import resource
-import subprocess
-import sys
-import time
-
 import numpy as np
 
+from measure import peak, run_cases, seconds
 from netdp import graphs
 from netdp.protocols import Gossip, RandomizedGossip
 from netdp.simulate import simulate
 
 KNOWN_SIMULATOR = 0.11  # seconds per round, case (b)
-
-
-def seconds(work) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
-
-
-def peak() -> str:
-    return f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB"
 
 
 def warm() -> None:
@@ -49,9 +34,8 @@ def large() -> str:
     everything = protocol.replace(accelerated=True, masks=10.0, refresh=1.0)
     gap = seconds(lambda: everything.gamma)
     full = seconds(lambda: simulate(everything, values, 0))
-    return (
-        f"plain {plain:.1f} s; masked, refreshed and accelerated {full:.1f} s (its spectral gap: {gap:.1f} s); {peak()}"
-    )
+    masked = f"masked, refreshed and accelerated {full:.1f} s (its spectral gap: {gap:.1f} s)"
+    return f"plain {plain:.1f} s; {masked}; {peak():.2f} GB"
 
 
 def learning_round() -> str:
@@ -69,19 +53,10 @@ def learning_round() -> str:
 def randomized() -> str:
     protocol = RandomizedGossip(graphs.regular(100_000, 4, seed=0), steps=10_000_000, sigma=1.0)
     values = np.random.default_rng(0).random((100_000, 16))
-    return f"{seconds(lambda: simulate(protocol, values, 0)):.1f} s; {peak()}"
+    return f"{seconds(lambda: simulate(protocol, values, 0)):.1f} s; {peak():.2f} GB"
 
 
 CASES = {"a": large, "b": learning_round, "c": randomized}
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("cases", nargs="*", metavar="{a,b,c}", help="which cases; all without")
-    parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    for case in arguments.cases or CASES:
-        if arguments.here:
-            warm()
-            print(f"({case}) {CASES[case]()}", flush=True)
-        else:
-            subprocess.run([sys.executable, __file__, case, "--here"], check=True)
+    run_cases(__file__, __doc__, CASES, warm)

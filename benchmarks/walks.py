@@ -12,29 +12,16 @@ compiled once and cached on disk.
 
 from __future__ import annotations
 
-import argparse
-import resource
-import subprocess
-import sys
 import time
 
 import numpy as np
 
+from measure import peak, run_cases, seconds
 from netdp import graphs
 from netdp.accounting.walk_losses import rule_losses, walk_losses
 from netdp.protocols import GraphWalkSum, RingHistogram, WalkSum
 
 REFERENCE = {"seconds": 350.0, "GB": 3.1, "mean": 0.1109, "best": 0.091, "worst": 0.528}
-
-
-def seconds(work) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
-
-
-def peak() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
 
 
 def experiment() -> str:
@@ -93,12 +80,4 @@ def histogram() -> str:
 CASES = {"a": experiment, "b": large, "c": walkers, "d": histogram}
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("cases", nargs="*", metavar="{a,b,c,d}", help="which cases; all without")
-    parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    for case in arguments.cases or CASES:
-        if arguments.here:
-            print(f"({case}) {CASES[case]()}", flush=True)
-        else:
-            subprocess.run([sys.executable, __file__, case, "--here"], check=True)
+    run_cases(__file__, __doc__, CASES, lambda: None)
