@@ -43,7 +43,8 @@ def million() -> str:
     built, before = time.perf_counter() - start, peak()
     plain = seconds(lambda: run_walks(protocol, 0))
     lazy = seconds(lambda: run_walks(protocol.replace(laziness=0.2), 0))
-    return f"walks and hand-over {plain:.1f} s, lazy ones {lazy:.1f} s; {peak():.2f} GB (graph: {built:.1f} s, {before:.2f} GB)"
+    graph = f"(graph: {built:.1f} s, {before:.2f} GB)"
+    return f"walks and hand-over {plain:.1f} s, lazy ones {lazy:.1f} s; {peak():.2f} GB {graph}"
 
 
 def growth() -> str:

@@ -25,7 +25,7 @@ after the rounds that privacy needs anyway, and visible after few.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,7 @@ class Collected:
     """What the curator has in the end: `estimate` of the mean or of the frequencies, and the run it came from."""
 
     estimate: FloatArray
-    run: ShuffledReports
+    run: ShuffledReports = field(repr=False)
     mechanism: Mechanism
 
 

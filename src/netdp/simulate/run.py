@@ -13,6 +13,7 @@ import numpy.typing as npt
 from netdp.accounting.utility import checked_values
 from netdp.errors import InvalidValue, Unsupported
 from netdp.graphs import Graph
+from netdp.protocols import CentralDescent, GossipDescent, LocalDescent, WalkDescent
 from netdp.views import Transcript, observer_set
 
 FloatArray = npt.NDArray[np.float64]
@@ -91,6 +92,13 @@ def simulate(
 @singledispatch
 def execute(protocol: Any, values: npt.ArrayLike, seed: int, normal: Normal, record: Any) -> Run:
     """The run itself, by type of protocol; all noise comes from `normal`, random edges and graphs from the seed."""
+    if isinstance(protocol, GossipDescent | LocalDescent | CentralDescent | WalkDescent):
+        how = (
+            "train_walk(protocol, data, seed)"
+            if isinstance(protocol, WalkDescent)
+            else "train(protocol, gradients, d, seed)"
+        )
+        raise Unsupported(f"{type(protocol).__name__} trains a model instead of adding up values: netdp.learn.{how}")
     raise Unsupported(f"{type(protocol).__name__} cannot be simulated")
 
 

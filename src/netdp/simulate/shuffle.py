@@ -8,7 +8,7 @@ a randomizer.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 import numpy as np
@@ -39,9 +39,9 @@ class Traffic:
     Reference: Liew et al., *Network Shuffling* (SIGMOD 2022), Table 3.
     """
 
-    sent: npt.NDArray[np.int64]
-    most_sent: npt.NDArray[np.int64]
-    most_held: npt.NDArray[np.int64]
+    sent: npt.NDArray[np.int64] = field(repr=False)
+    most_sent: npt.NDArray[np.int64] = field(repr=False)
+    most_held: npt.NDArray[np.int64] = field(repr=False)
     handed: int
 
     @property

@@ -9,7 +9,7 @@ an attack on the view can be scored.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -34,8 +34,8 @@ class ShuffledView:
     """
 
     n: int
-    holders: IntArray
-    reports: npt.NDArray[Any]
+    holders: IntArray = field(repr=False)
+    reports: npt.NDArray[Any] = field(repr=False)
 
     def __post_init__(self) -> None:
         holders = np.array(self.holders, dtype=np.int32)
@@ -72,9 +72,9 @@ class ShuffleTranscript:
     ([1], [0])
     """
 
-    positions: IntArray
-    holders: IntArray
-    origins: IntArray
+    positions: IntArray = field(repr=False)
+    holders: IntArray = field(repr=False)
+    origins: IntArray = field(repr=False)
 
     def __post_init__(self) -> None:
         for name in ("positions", "holders", "origins"):
