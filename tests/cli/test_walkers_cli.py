@@ -73,3 +73,40 @@ def test_refusals(run, words, message):
     status, out, err = run("account", *words)
     assert (status, out) == (2, "")
     assert message in " ".join(err.split())
+
+
+def test_plan_a_token(run):
+    words = ["plan", "complete:30", "-p", "token", "--epsilon", "2", "--delta", "1e-4", "--visits", "5"]
+    status, out, err = run(*words)
+    assert (status, err) == (0, "")
+    for word in ("walk, sender hidden", "ring, one round", "local DP", "trusted curator", "chosen: "):
+        assert word in out
+    data = json.loads(run(*words, "--json")[1])
+    assert data["options"][0]["rmse"] < data["local_dp"]["rmse"]
+
+
+def test_plan_shuffling(run):
+    words = ["plan", "regular:300,6", "-p", "shuffle", "--epsilon0", "1", "--delta", "1e-4"]
+    status, out, err = run(*words)
+    assert (status, err) == (0, "")
+    assert "a trusted shuffler" in out
+    data = json.loads(run(*words, "--json")[1])
+    assert f"rounds={data['rounds']}" in out
+    assert data["epsilon"] < 1.02 * data["uniform_epsilon"]
+    target = json.loads(run(*words[:4], "--epsilon", "0.3", "--delta", "1e-4", "--json")[1])
+    assert target["epsilon"] <= 0.3 < target["epsilon0"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["ring:9", "-p", "token", "--epsilon", "1"], "write complete:1000"),
+        (["complete:9", "-p", "token"], "epsilon is missing"),
+        (["ring:9", "-p", "shuffle"], "give one of the two"),
+        (["ring:9", "-p", "pigeon"], "unknown protocol 'pigeon'"),
+    ],
+)
+def test_plans_refused(run, words, message):
+    status, out, err = run("plan", *words)
+    assert (status, out) == (2, "")
+    assert message in " ".join(err.split())

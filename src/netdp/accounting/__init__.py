@@ -16,6 +16,7 @@ from .calibrate import calibrate
 from .front import METHODS, account, pairwise
 from .plan import Plan, plan
 from .plan_shuffle import ShufflePlan, calibrate_epsilon0, plan_rounds
+from .plan_token import TokenPlan, plan_token
 from .policy import Policy
 from .published import walk_descent, walks  # noqa: F401  register what they handle
 from .utility import ExpectedError, expected_error
@@ -26,6 +27,7 @@ __all__ = [
     "Plan",
     "Policy",
     "ShufflePlan",
+    "TokenPlan",
     "account",
     "calibrate",
     "calibrate_epsilon0",
@@ -34,5 +36,6 @@ __all__ = [
     "pairwise",
     "plan",
     "plan_rounds",
+    "plan_token",
     "trusted_curator",
 ]

@@ -16,7 +16,7 @@ from netdp.errors import InvalidValue, Unsupported
 from netdp.privacy import gaussian_mu
 from netdp.protocols import RingSum, WalkDescent, WalkSum
 
-from .registry import certified
+from .token import path_energy_blocks
 from .walk import descent_bounds, sum_bounds
 
 P = TypeVar("P", bound=WalkSum | WalkDescent | RingSum)
@@ -24,8 +24,16 @@ P = TypeVar("P", bound=WalkSum | WalkDescent | RingSum)
 _TOLERANCE = 1e-3  # relative, on σ
 
 
-def calibrate_walk(protocol: P, epsilon: float, delta: float, observers: int = 1, *, adjacency: str = "replace") -> P:
-    """The same protocol with the smallest σ (within 0.1 %) whose certified loss is at most ε at δ.
+def calibrate_walk(
+    protocol: P,
+    epsilon: float,
+    delta: float,
+    observers: int = 1,
+    *,
+    adjacency: str = "replace",
+    tolerance: float = _TOLERANCE,
+) -> P:
+    """The same protocol with the smallest σ (within `tolerance`, 0.1 %) whose certified loss is at most ε at δ.
 
     observers : how many users collude. On the complete graph any so many learn the same; on the ring (one only) the
         worst pair counts.
@@ -42,19 +50,23 @@ def calibrate_walk(protocol: P, epsilon: float, delta: float, observers: int = 1
     bounds = sum_bounds if isinstance(protocol, WalkSum) else descent_bounds
 
     def loss(which: int) -> Callable[[float], float]:
-        return lambda sigma: float(bounds(walk.replace(sigma=sigma), observers, adjacency)[which]().epsilon(delta))
+        def at(sigma: float) -> float:
+            found = bounds(walk.replace(sigma=sigma), observers, adjacency)
+            return float(found[min(which, len(found) - 1)]().epsilon(delta))
+
+        return at
 
     # The least of several bounds meets the target where one of them does.
-    sigma = smallest(loss(0), epsilon, _guess(walk, epsilon, delta))
-    for which in range(1, len(bounds(walk, observers, adjacency))):
-        if loss(which)(sigma * (1 - _TOLERANCE)) <= epsilon:
-            sigma = min(sigma, smallest(loss(which), epsilon, sigma))
+    sigma = smallest(loss(0), epsilon, _guess(walk, epsilon, delta), tolerance)
+    for which in range(1, len(bounds(walk.replace(sigma=sigma), observers, adjacency))):
+        if loss(which)(sigma * (1 - tolerance)) <= epsilon:
+            sigma = min(sigma, smallest(loss(which), epsilon, sigma, tolerance))
     calibrated: P = walk.replace(sigma=sigma)
     return calibrated
 
 
-def smallest(loss: Callable[[float], float], aim: float, guess: float) -> float:
-    """The smallest σ with loss(σ) ≤ aim, within 0.1 %, for a falling loss."""
+def smallest(loss: Callable[[float], float], aim: float, guess: float, tolerance: float = _TOLERANCE) -> float:
+    """The smallest σ with loss(σ) ≤ aim, within `tolerance`, for a falling loss."""
     low = high = guess
     reached = loss(guess)
     above = reached <= aim
@@ -74,7 +86,7 @@ def smallest(loss: Callable[[float], float], aim: float, guess: float) -> float:
                 break
     else:
         raise Unsupported(f"no noise level near {guess:g} meets ε = {aim:g}; allow a larger ε or δ")
-    while high / low > 1 + _TOLERANCE:
+    while high / low > 1 + tolerance:
         # between log σ and log ε the curve is nearly straight; stay off the ends so that both of them move
         if math.isfinite(at_low) and at_low > 0 and at_high > 0:
             share = math.log(at_low / aim) / math.log(at_low / at_high)
@@ -85,7 +97,7 @@ def smallest(loss: Callable[[float], float], aim: float, guess: float) -> float:
         found = loss(middle)
         if found <= aim:
             high, at_high = middle, found
-            closer = middle * (1 - _TOLERANCE / 2)
+            closer = middle * (1 - tolerance / 2)
             if closer > low:  # the answer is often just below
                 found = loss(closer)
                 low, at_low, high, at_high = (
@@ -105,10 +117,7 @@ def _guess(protocol: WalkSum | WalkDescent, epsilon: float, delta: float) -> flo
 def _ring(protocol: RingSum, epsilon: float, delta: float, observers: int) -> RingSum:
     if observers != 1:
         raise Unsupported("on a ring the loss depends on who colludes; account for the set in question instead")
-    worst = 0.0
-    for v in range(protocol.n):
-        guarantee: Any = certified(protocol, (v,), progress=None)
-        worst = max(worst, float(np.nanmax(guarantee.mu)))
+    worst = math.sqrt(max(float(np.nanmax(rows)) for _, rows in path_energy_blocks(protocol)))
     if not math.isfinite(worst):
         raise Unsupported("without closing noise the last users have no protection at all; set closing=True")
     # μ is proportional to 1/σ; one part in 10⁹ more than needed covers the rounding of this line

@@ -87,9 +87,9 @@ def gaussian(mu: float) -> Profile:
     return lambda eps: np.asarray(gaussian_delta(mu, eps))
 
 
-def mixture(mus: FloatArray, weights: FloatArray) -> Profile:
-    """Gaussian shifts with a public label: Σ weight·δ_Gauss(μ); labels of no weight count as infinite shifts."""
-    kept = weights > 1e-28
+def mixture(mus: FloatArray, weights: FloatArray, least: float = 1e-28) -> Profile:
+    """Gaussian shifts with a public label: Σ weight·δ_Gauss(μ); labels of less than the `least` weight as infinite shifts."""
+    kept = weights > least
     rest = float(weights[~kept].sum()) * (1 + 1e-9)
     mus, weights = mus[kept], weights[kept] * (1 + 1e-12)
     return lambda eps: np.asarray(np.asarray(gaussian_delta(mus, eps[:, None])) @ weights) + rest

@@ -96,24 +96,31 @@ def ending(shift: Shift, q: float, w: float, shortest: int, longest: int, *, hid
         energy = (k[:, None] ** 2 / first if first else 0.0 * k[:, None]) + l[None, :] ** 2 / other
         mus.append(near * np.sqrt(energy).ravel())
         weights.append(2 * w * (last - first + 1) * np.outer(among, beside).ravel())
-    once = mixture(np.concatenate(mus), np.concatenate(weights))
+    once = mixture(np.concatenate(mus), np.concatenate(weights), 1e-22)
     anywhere = -math.expm1(longest * math.log1p(-q))
-    often: list[tuple[int, Profile]] = []
+    lengths = bins(1, max(1, longest - 2), 1.5)
+    inside = [_visits(last, q) for _, last in lengths]
+    sizes = np.concatenate(
+        [k[1:] * near / math.sqrt(first) for (first, _), (k, _) in zip(lengths, inside, strict=True)]
+    )
+    totals, several = np.zeros(len(sizes)), []
     visits = 2
     while float(binom.sf(visits - 1, longest, w)) > 1e-17 and visits < 60:
-        mus, weights = [], []
-        for first, last in bins(1, max(1, longest - visits), 1.5):
-            k, among = _visits(last, q)
-            ways = float(np.sum(comb(longest - 1 - np.arange(first, last + 1), visits - 1)))
-            mus.append(k[1:] * near / math.sqrt(first))
-            weights.append((visits + 1) * w**visits * ways * among[1:])
-        often.append((visits + 1, mixture(np.concatenate(mus), np.concatenate(weights))))
+        ways = [float(np.sum(comb(longest - 1 - np.arange(first, last + 1), visits - 1))) for first, last in lengths]
+        weight = (
+            (visits + 1)
+            * w**visits
+            * np.concatenate([way * among[1:] for way, (_, among) in zip(ways, inside, strict=True)])
+        )
+        totals += weight
+        several.append((visits + 1, mixture(sizes, anywhere * weight, 1e-22)))
         visits += 1
+    often = mixture(sizes, totals, 1e-22)
 
     def profile(eps: FloatArray) -> FloatArray:
-        total: FloatArray = np.max([part(eps) for part in quiet], axis=0) + once(eps)
-        for parts, piece in often:
-            total = total + piece(eps) + anywhere * piece(eps / parts)
+        total: FloatArray = np.max([part(eps) for part in quiet], axis=0) + once(eps) + often(eps)
+        for parts, piece in several:
+            total = total + piece(eps / parts)
         return np.minimum(total, 1.0)
 
     return profile, float(binom.sf(visits - 1, longest, w))

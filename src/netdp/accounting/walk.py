@@ -113,9 +113,6 @@ def sum_bounds(protocol: WalkSum, colluders: int = 1, adjacency: str = "replace"
     q, w, shift = _rates(protocol, colluders, adjacency)
     steps, tokens = protocol.steps, protocol.tokens
 
-    def hidden() -> ProfileCurve:
-        return hidden_sum(shift, q, w, steps, tokens)
-
     def known() -> ProfileCurve:
         options = [_known(shift, q, w, steps, max(3, protocol.n // part)) for part in _OPENINGS]
         events, extra = min(options, key=lambda option: sum(event.times * event.variance for event in option[0]))
@@ -129,7 +126,9 @@ def sum_bounds(protocol: WalkSum, colluders: int = 1, adjacency: str = "replace"
 
     if protocol.contributions is not None:
         return [told, local]
-    return [hidden, told, local] if protocol.sender == "hidden" else [known, told, local]
+    if protocol.sender == "known":
+        return [known, told, local]
+    return [*hidden_bounds(shift, q, w, steps, tokens), told, local]
 
 
 def descent_profile(protocol: WalkDescent, colluders: int = 1, adjacency: str = "replace") -> ProfileCurve:
@@ -211,19 +210,23 @@ def _rates(
     return 1.0 / (protocol.n - colluders), colluders / protocol.n, Shift(near, far)
 
 
-def hidden_sum(shift: Shift, q: float, w: float, steps: int, tokens: int = 1) -> ProfileCurve:
-    """A sum with a secret path: steps shown one by one, or in blocks of the sizes whose losses vary least in total."""
+def hidden_bounds(shift: Shift, q: float, w: float, steps: int, tokens: int = 1) -> list[Bound]:
+    """A sum with a secret path: steps shown one by one, or blocks of one of the sizes whose losses vary least in total."""
     sizes = [4**i for i in range(1, 12) if 4**i <= min(1 / (3 * q), steps / 8)]
-    options = sorted(
-        ((event.times * event.variance, size, event) for size, event in _all_blocks(shift, q, w, steps, sizes)),
-        key=lambda option: option[0],
-    )
-    found = [compose_events([single_steps(shift, q, w, steps).repeated(tokens)])]
-    for _, size, event in options[:2]:
-        last, unlikely = ending(shift, q, w, size, 2 * size - 1, hidden=True)
-        pieces = [event.repeated(tokens), Event(last, tokens)]
-        found.append(compose_events(pieces, (UNLIKELY + unlikely) * tokens))
-    return least(found)
+    options = [(1, single_steps(shift, q, w, steps)), *_all_blocks(shift, q, w, steps, sizes)]
+    options.sort(key=lambda option: option[1].times * option[1].variance)
+
+    def bound(size: int, event: Event) -> Bound:
+        def composed() -> ProfileCurve:
+            if size == 1:
+                return compose_events([event.repeated(tokens)])
+            last, unlikely = ending(shift, q, w, size, 2 * size - 1, hidden=True)
+            pieces = [event.repeated(tokens), Event(last, tokens)]
+            return compose_events(pieces, (UNLIKELY + unlikely) * tokens)
+
+        return composed
+
+    return [bound(size, event) for rank, (size, event) in enumerate(options) if rank < 2 or size == 1]
 
 
 def _all_blocks(shift: Shift, q: float, w: float, steps: int, sizes: list[int]) -> list[tuple[int, Event]]:

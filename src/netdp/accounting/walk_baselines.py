@@ -14,7 +14,7 @@ from .baselines import REFERENCES, local_dp, trusted_curator
 from .clones import shuffled_profile
 from .events import Event, compose_events, least
 from .sampled import Shift, block, mixture
-from .walk import hidden_sum, local_profile, more_delta, most_contributions
+from .walk import hidden_bounds, local_profile, more_delta, most_contributions
 
 _LOCAL = "every user publishes all its contributions, each with its own noise"
 _CENTRAL = (
@@ -67,7 +67,7 @@ def _curator_sum(protocol: WalkSum) -> Guarantee:
         weights[-1] = float(binom.sf(count - 1, steps, chance))
     found = [compose_events([Event(mixture(k * mu / math.sqrt(steps), weights), 1)], unlikely)]
     if protocol.contributions is None:
-        found.append(hidden_sum(Shift(mu, mu), chance, 0.0, steps))
+        found += [bound() for bound in hidden_bounds(Shift(mu, mu), chance, 0.0, steps)]
     return _said(least(found), _CENTRAL)
 
 

@@ -13,7 +13,9 @@ def plan(
     graph: str | None = typer.Argument(
         None, help="hypercube:8, grid:16x16, karate, a file of edges …; see `netdp graphs`."
     ),
-    protocol: str | None = typer.Option(None, "--protocol", "-p", help="gossip (the default) or shuffle."),
+    protocol: str | None = typer.Option(
+        None, "--protocol", "-p", help="gossip (the default), token (on complete:N) or shuffle."
+    ),
     epsilon: float | None = typer.Option(None, "--epsilon", help="ε that must be met."),
     delta: float | None = typer.Option(None, "--delta", help="δ at which it must be met; 1e-6 by default."),
     scope: str | None = typer.Option(
@@ -45,6 +47,8 @@ def plan(
     share: float | None = typer.Option(
         None, "--share", help="shuffle: the share of δ that imperfect mixing may cost; 0.01 by default."
     ),
+    visits: int | None = typer.Option(None, "--visits", help="token: visits per user on average; 100 by default."),
+    colluders: int | None = typer.Option(None, "--colluders", help="token: how many users pool what they see."),
     config: Path | None = typer.Option(None, "--config", "-c", help="TOML file with the same names as the flags."),
     advise: bool = typer.Option(False, "--advise", help="Compare topologies on as many parties and recommend one."),
     json: bool = typer.Option(False, "--json", help="Print JSON."),
@@ -52,8 +56,8 @@ def plan(
     """Choose rounds, noise, masks and refresh: the smallest predicted error whose certified loss meets the target.
 
     For gossip the table compares plain, refreshed and masked gossip with local DP and a trusted curator at the same (ε, δ).
-    For shuffling: the fewest hops after which reports are as good as shuffled by a trusted shuffler (--epsilon0), and the
-    least noisy reports for a target (--epsilon).
+    For tokens on complete:N it compares a ring and random walks with them. For shuffling: the fewest hops after which
+    reports are as good as shuffled by a trusted shuffler (--epsilon0), and the least noisy reports for a target (--epsilon).
     """
     from netdp import graphs
     from netdp.accounting.plan import plan as make_plan
@@ -68,9 +72,17 @@ def plan(
         "graph": graph, "epsilon": epsilon, "delta": delta, "scope": scope, "policy": str(policy) if policy else None,
         "observers": observer, "colluding": colluding, "seed": seed, "draws": draws, "sensitivity": sensitivity,
         "mixing": mixing, "max_rounds": max_rounds, "protocol": protocol, "epsilon0": epsilon0, "laziness": laziness,
-        "reporting": reporting, "share": share,
+        "reporting": reporting, "share": share, "visits": visits, "colluders": colluders,
     }  # fmt: skip
     settings = plan_settings(config, flags)
+    if settings.protocol == "token":
+        from netdp.report.planning import token_table
+
+        from .walkers import plan_tokens
+
+        ways = plan_tokens(settings)
+        _show(ways.to_dict(), token_table(ways), json)
+        return
     network = graphs.parse(settings.graph or "")
     if settings.protocol == "shuffle":
         from netdp.report.planning import shuffle_table

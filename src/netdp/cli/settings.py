@@ -64,6 +64,8 @@ class PlanSettings(BaseModel):
     laziness: float = 0.0
     reporting: str = "all"
     share: float = 0.01
+    visits: int = 100
+    colluders: int = 1
 
 
 def account_settings(path: Path | None, flags: dict[str, Any]) -> AccountSettings:
@@ -98,8 +100,12 @@ def plan_settings(path: Path | None, flags: dict[str, Any]) -> PlanSettings:
                 "how noisy must reports be?); give one of the two"
             )
         return settings
+    if settings.protocol == "token":
+        if settings.epsilon is None:
+            raise InvalidValue("epsilon is missing; give --epsilon (for example 1)")
+        return settings
     if settings.protocol != "gossip":
-        raise InvalidValue(f"unknown protocol {settings.protocol!r}; plans are made for gossip and shuffle")
+        raise InvalidValue(f"unknown protocol {settings.protocol!r}; choose one of {', '.join(PROTOCOLS)}")
     if settings.policy is None and settings.epsilon is None:
         raise InvalidValue("epsilon is missing; give --epsilon (for example 1), or --policy with a file of rules")
     if settings.policy is not None and (settings.epsilon is not None or "scope" in settings.model_fields_set):

@@ -6,7 +6,7 @@ import json as json_
 from typing import Any
 
 from netdp import graphs
-from netdp.accounting import ShufflePlan, calibrate_epsilon0, plan_rounds
+from netdp.accounting import ShufflePlan, TokenPlan, calibrate_epsilon0, plan_rounds, plan_token
 from netdp.errors import InvalidValue
 from netdp.graphs import Graph
 from netdp.protocols import GraphWalkSum, RingSum, Shuffle, WalkSum
@@ -49,6 +49,25 @@ def plan_shuffle(graph: Graph, settings: PlanSettings) -> ShufflePlan:
             return plan_rounds(graph, settings.epsilon0, settings.delta, **options)
         assert settings.epsilon is not None
         return calibrate_epsilon0(graph, settings.epsilon, settings.delta, **options)
+
+
+def plan_tokens(settings: PlanSettings) -> TokenPlan:
+    """Which way to send a token round has the least error for this target?"""
+    kind, _, size = (settings.graph or "").partition(":")
+    if kind != "complete":
+        raise InvalidValue(
+            f"tokens are planned among N users who can all reach each other, got {settings.graph!r}; write complete:1000"
+        )
+    assert settings.epsilon is not None
+    with progress_bar("planning"):
+        return plan_token(
+            _size(size),
+            settings.epsilon,
+            settings.delta,
+            visits=settings.visits,
+            sensitivity=settings.sensitivity,
+            colluders=settings.colluders,
+        )
 
 
 def _protocol(settings: AccountSettings) -> tuple[Any, str]:

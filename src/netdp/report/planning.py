@@ -9,6 +9,7 @@ from rich.text import Text
 from netdp.accounting.advise import Advice
 from netdp.accounting.plan import Option, Plan
 from netdp.accounting.plan_shuffle import ShufflePlan
+from netdp.accounting.plan_token import TokenPlan
 from netdp.privacy.readable import readable
 
 
@@ -87,4 +88,27 @@ def shuffle_table(plan: ShufflePlan) -> RenderableType:
         table,
         Text(f"\nchosen: Shuffle(graph, rounds={p.rounds}, epsilon0={p.epsilon0!r}{lazy}, reporting={p.reporting!r})"),
         Text(f"every user passes on {plan.hops:,.0f} reports on average; separation {plan.mixed.value:.1e}, {sure}"),
+    )
+
+
+def token_table(plan: TokenPlan) -> RenderableType:
+    """Ring and walks at one target, beside local DP and a trusted curator."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("token", no_wrap=True)
+    for title in ("σ", "worst ε", "claim", "error", "×curator"):
+        table.add_column(title, justify="right")
+    for option in plan.options:
+        table.add_row(
+            option.name, readable(option.sigma), readable(option.epsilon), option.claim, readable(option.rmse),
+            f"{option.rmse / plan.curator_rmse:.2f}", style="green" if option is plan.best else None,
+        )  # fmt: skip
+    for name, rmse in (("local DP", plan.local_rmse), ("trusted curator", plan.curator_rmse)):
+        table.add_row(name, "", "", "", readable(rmse), f"{rmse / plan.curator_rmse:.2f}")
+    against = "any single user" if plan.colluders == 1 else f"any {plan.colluders} users together"
+    return Group(
+        Text(f"{plan.n:,} users; target ε ≤ {plan.epsilon:g} at δ = {plan.delta:g}, Δ = {plan.sensitivity:g}"),
+        Text(f"holds for every user, against {against}\n"),
+        table,
+        Text(f"\nchosen: {plan.best.protocol}"),
+        Text("error: of the mean, for values from an interval of length Δ", style="dim"),
     )
