@@ -16,11 +16,11 @@ DELTA = 1e-6
 @pytest.mark.parametrize(
     ("protocol", "epsilon", "observers"),
     [
-        (WalkSum(50, 200, 1.0), 0.5, 1),
-        (WalkSum(50, 200, 1.0, contributions=2), 0.5, 1),
-        (WalkSum(20, 60, 1.0, sender="known"), 1.0, 2),
-        (WalkDescent(200, 1000, 1.0, step=0.1, clip=0.4), 1.0, 1),
-        (WalkDescent(40, 80, 1.0, step=0.1, sender="known"), 2.0, 1),
+        (WalkSum(40, 80, 1.0), 0.5, 1),
+        (WalkSum(40, 80, 1.0, contributions=2), 0.5, 1),
+        (WalkSum(12, 24, 1.0, sender="known"), 1.0, 2),
+        (WalkDescent(100, 300, 1.0, step=0.1, clip=0.4), 1.0, 1),
+        (WalkDescent(20, 40, 1.0, step=0.1, sender="known"), 2.0, 1),
     ],
     ids=["sum", "limited", "known", "descent", "descent-known"],
 )

@@ -13,7 +13,7 @@ from collections import Counter
 import numpy as np
 from scipy.special import ndtr
 
-CELLS = 200
+CELLS = 120
 
 
 def delta(pair, eps):

@@ -44,6 +44,18 @@ def test_token_on_any_graph(run):
     assert "grid(3, 3): 9 users" in out
 
 
+def test_picture_of_the_curves(run, tmp_path):
+    words = ["account", "ring:12", "-p", "token", "--rounds", "2", "--sigma", "4"]
+    status, out, _ = run(*words, "--plot", str(tmp_path / "a.png"))
+    assert status == 0
+    assert "picture: " in out
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    data = json.loads(run(*words, "--plot", str(tmp_path / "a.svg"), "--json")[1])
+    assert data["plot"].endswith("a.svg")
+    picture = (tmp_path / "a.svg").read_text("utf-8")
+    assert "<svg" in picture
+
+
 def test_shuffle(run):
     words = ["account", "regular:300,6", "-p", "shuffle", "--rounds", "40", "--epsilon0", "1", "--delta", "1e-4"]
     status, out, err = run(*words)
@@ -66,7 +78,10 @@ def test_shuffle(run):
         (["regular:300,6", "-p", "shuffle", "--rounds", "2", "--epsilon0", "1"], "would do"),
         (["ring:9", "-p", "shuffle", "--rounds", "2"], "epsilon0 is missing"),
         (["ring:9", "-p", "pigeon"], "unknown protocol 'pigeon'"),
-        (["ring:9", "-p", "shuffle", "--rounds", "9", "--epsilon0", "1", "--plot", "a.png"], "--plot draws gossip"),
+        (
+            ["ring:9", "-p", "shuffle", "--rounds", "9", "--epsilon0", "1", "--plot", "a.html"],
+            "must end in .png or .svg",
+        ),
     ],
 )
 def test_refusals(run, words, message):

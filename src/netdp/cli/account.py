@@ -48,7 +48,9 @@ def account(
     delta: float | None = typer.Option(None, "--delta", help="δ of the printed ε(δ); 1e-6 by default."),
     config: Path | None = typer.Option(None, "--config", "-c", help="TOML file with the same names as the flags."),
     plot: Path | None = typer.Option(
-        None, "--plot", help="Draw the network and the pairwise heat map: out.png or out.html."
+        None,
+        "--plot",
+        help="Draw the network and the pairwise heat map: out.png or out.html. Tokens, shuffling: ε against δ, .png or .svg.",
     ),
     json: bool = typer.Option(False, "--json", help="Print JSON."),
 ) -> None:
@@ -59,7 +61,6 @@ def account(
     loss beside the paper's formula, local DP and a trusted curator (or shuffler).
     """
     from netdp import graphs
-    from netdp.errors import InvalidValue
     from netdp.protocols import Gossip
     from netdp.report import save_picture, summarise, summary_table
 
@@ -74,11 +75,9 @@ def account(
     }  # fmt: skip
     settings = account_settings(config, flags)
     if settings.protocol != "gossip":
-        if plot is not None:
-            raise InvalidValue("--plot draws gossip; for tokens and shuffling use --json and draw what you need")
         from .walkers import account_walkers
 
-        account_walkers(settings, json)
+        account_walkers(settings, plot, json)
         return
     chosen = Gossip(
         graphs.parse(settings.graph or ""),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_
+from pathlib import Path
 from typing import Any
 
 from netdp import graphs
@@ -11,13 +12,17 @@ from netdp.errors import InvalidValue
 from netdp.graphs import Graph
 from netdp.protocols import GraphWalkSum, RingSum, Shuffle, WalkSum
 from netdp.report.comparison import compare, comparison_table
+from netdp.report.curves import save_curves
+from netdp.report.files import picture_path
 
 from .progress import progress_bar
 from .settings import AccountSettings, PlanSettings, parties
 
 
-def account_walkers(settings: AccountSettings, json: bool) -> None:
+def account_walkers(settings: AccountSettings, plot: Path | None, json: bool) -> None:
     """Account for a token or for shuffling and print the comparison."""
+    if plot is not None:
+        picture_path(plot, (".png", ".svg"))  # refuse before the work
     protocol, subject = _protocol(settings)
     if isinstance(protocol, Shuffle):
         others = [party for party in settings.observers if party != "curator"]
@@ -30,13 +35,17 @@ def account_walkers(settings: AccountSettings, json: bool) -> None:
         who = f"party {observers[0]}" if len(observers) == 1 else f"{len(observers)} colluding parties"
     with progress_bar("accounting") as progress:
         comparison = compare(protocol, observers, settings.delta, progress)
+    drawn = save_curves(comparison, subject, plot) if plot is not None else None
     if json:
-        print(json_.dumps(comparison.to_dict(), allow_nan=False))
+        print(json_.dumps({**comparison.to_dict(), "plot": str(drawn) if drawn else None}, allow_nan=False))
         return
     from rich.console import Console
 
     question = f"What {who} can learn about a party: worst ε at δ = {settings.delta:g}"
-    Console(highlight=False).print(comparison_table(comparison, subject, question))
+    console = Console(highlight=False)
+    console.print(comparison_table(comparison, subject, question))
+    if drawn is not None:
+        console.print(f"picture: {drawn}")
 
 
 def plan_shuffle(graph: Graph, settings: PlanSettings) -> ShufflePlan:

@@ -230,11 +230,11 @@ class Composition:
 
     One transform has an error relative to the *largest* masses, which drowns a small δ. Tilting by e^{sl}
     commutes with composition and makes any chosen part of the tail the largest. So besides s = 0, tilts are
-    computed that centre the result where δ is about 1e-4, 1e-7, … (Chernoff's bound names them). Each gives
+    computed that centre the result where δ is about 1e-5, 1e-10, … (Chernoff's bound names them). Each gives
     an upper bound at every ε; the least of them holds.
     """
 
-    _LEVELS = tuple(10.0**-power for power in (4, 7, 10, 13, 17, 22, 30))
+    _LEVELS = tuple(10.0**-power for power in (5, 10, 17, 27))
 
     def __init__(self, *parts: tuple[LossGrid, int]) -> None:
         self.grids = [self._combine(parts, 0.0)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import resources
@@ -16,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from netdp.accounting import account, pairwise
-from netdp.errors import InvalidValue, MissingDependency, NetdpError
 from netdp.privacy.readable import readable
 from netdp.protocols import Gossip
 
+from .files import matplotlib, picture_path, write_whole
 from .layout import positions
 from .summary import Summary
 
@@ -53,17 +52,10 @@ class Heat:
 
 def save_picture(summary: Summary, path: str | os.PathLike[str], progress: Progress | None = None) -> Path:
     """Write the picture to a .png or .html file; the file appears whole or not at all."""
-    target = Path(path)
-    kind = target.suffix.lower()
-    if kind not in (".png", ".html"):
-        raise InvalidValue(f"cannot draw {str(path)!r}: the name must end in .png or .html")
-    if not target.parent.is_dir():
-        raise InvalidValue(f"cannot write {str(path)!r}: the folder {str(target.parent)!r} does not exist")
-    if kind == ".png":
-        _matplotlib()  # say so before the long work
+    target = picture_path(path, (".png", ".html"))
     heat = heat_map(summary.protocol, summary.delta, progress)
-    content = _png(summary, heat) if kind == ".png" else _html(summary, heat, progress).encode()
-    _write_whole(target, content)
+    png = target.suffix.lower() == ".png"
+    write_whole(target, _png(summary, heat) if png else _html(summary, heat, progress).encode())
     return target
 
 
@@ -91,7 +83,7 @@ def scale(summary: Summary) -> tuple[float, float]:
 def _png(summary: Summary, heat: Heat) -> bytes:
     import io
 
-    plt = _matplotlib()
+    plt = matplotlib()
     from matplotlib.collections import LineCollection
     from matplotlib.colors import LinearSegmentedColormap, LogNorm
 
@@ -195,29 +187,3 @@ def _headline(summary: Summary) -> str:
 def _short(row: FloatArray) -> list[float | None]:
     """Five digits are enough for a page, which rounds up to three; JSON has neither nan nor inf."""
     return [None if math.isnan(x) else float(f"{min(x, 1e300):.5g}") for x in row.tolist()]
-
-
-def _matplotlib() -> Any:
-    try:
-        import matplotlib
-    except ImportError:
-        raise MissingDependency("matplotlib", "drawing a .png", "plot") from None
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    return plt
-
-
-def _write_whole(target: Path, content: bytes) -> None:
-    try:
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, target)
-        except BaseException:
-            os.unlink(temporary)
-            raise
-    except OSError as error:
-        raise NetdpError(f"cannot write {str(target)!r}: {error.strerror}") from error
