@@ -28,7 +28,7 @@ def account_walkers(settings: AccountSettings, plot: Path | None, json: bool) ->
         others = [party for party in settings.observers if party != "curator"]
         named = [] if others == [0] and "observers" not in settings.model_fields_set else others
         observers: Any = ["curator", *parties(protocol.graph, named)]
-        who = "the curator" + (f" and {len(named)} colluding users" if named else "")
+        who = "the curator" + (f" and {len(named)} colluding user{'s' if len(named) > 1 else ''}" if named else "")
     else:
         graph = getattr(protocol, "graph", None)
         observers = parties(graph, settings.observers) if graph is not None else _numbers(settings.observers)

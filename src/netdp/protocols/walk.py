@@ -67,7 +67,7 @@ class WalkSum(_Walk):
     n, steps : users, and the length T of the walk; on average T/n contributions each.
     sigma : standard deviation of the noise in every contribution.
     sender : "hidden" or "known", see above.
-    contributions : at most so many per user, or None.
+    contributions : at most so many per user and token, or None.
     tokens : walks in parallel, independent of each other; the released sums are added up.
     sensitivity : Δ, the largest L2 distance of two values that one contribution can take.
 

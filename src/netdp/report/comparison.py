@@ -16,6 +16,7 @@ from netdp.errors import NetdpError
 from netdp.privacy import Guarantee
 from netdp.privacy._numeric import jsonable
 from netdp.privacy.readable import readable
+from netdp.protocols import Shuffle
 
 Progress = Callable[[int, int], None]
 
@@ -59,7 +60,7 @@ def compare(protocol: Any, observers: Any, delta: float, progress: Progress | No
     ways: dict[str, Callable[[], Guarantee]] = {
         "published (not a bound)": lambda: account(protocol, observers, method="published"),
         "local DP": lambda: local_dp(protocol),
-        "trusted curator": lambda: trusted_curator(protocol),
+        "trusted shuffler" if isinstance(protocol, Shuffle) else "trusted curator": lambda: trusted_curator(protocol),
     }
     for name, make in ways.items():
         try:

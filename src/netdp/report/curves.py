@@ -17,6 +17,7 @@ _STYLES: dict[str, dict[str, Any]] = {
     "published (not a bound)": {"color": "#888888", "linestyle": "--"},
     "local DP": {"color": "#b3242a"},
     "trusted curator": {"color": "#3a7d44", "linestyle": ":", "linewidth": 2.0},
+    "trusted shuffler": {"color": "#3a7d44", "linestyle": ":", "linewidth": 2.0},
 }
 
 
