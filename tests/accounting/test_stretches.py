@@ -1,6 +1,7 @@
 """The pieces that a secret walk is cut into, against exact mixtures at small sizes."""
 
 import importlib.util
+import itertools
 import math
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from scipy.stats import binom
 from netdp.accounting import stretches
 from netdp.accounting.events import Event, compose_events
 from netdp.accounting.sampled import Shift, block
+from netdp.privacy import gaussian_delta
 
 _spec = importlib.util.spec_from_file_location("walk_brute", Path(__file__).with_name("walk_brute.py"))
 brute = importlib.util.module_from_spec(_spec)
@@ -139,6 +141,57 @@ def test_openings_blocks_and_an_ending_cover_the_whole_walk(early, sigma):
     assert covers(curve.delta(EPS), largest(views))
 
 
+# ---- the pieces term by term
+
+
+def visits(length, q):
+    k = np.arange(length + 1)
+    return zip(k.tolist(), binom.pmf(k, length, q).tolist(), strict=True)
+
+
+def test_opening_term_by_term():
+    """The formula of the proof, written out: known ends and hidden steps, each with half of the noise."""
+    q, w, size, mu = 0.2, 0.3, 4, 1.5
+    expected = w * (1 - w) * q * gaussian_delta(mu, EPS)
+    expected += w * (1 - w) ** 2 * 2 * q * (1 - q) * gaussian_delta(mu / math.sqrt(2), EPS)
+    expected += w * (1 - w) ** 2 * q**2 * gaussian_delta(mu * math.sqrt(2), EPS)
+    for m, chance in ((3, w * (1 - w) ** 3), (4, (1 - w) ** 4)):
+        expected += chance * (1 - q) ** 2 * block(Shift(mu, mu).over(math.sqrt(0.5)), q, m)(EPS)
+        for f, known in ((1, 2 * q * (1 - q)), (2, q**2)):
+            for k, among in visits(m, q):
+                expected += chance * known * among * gaussian_delta(mu * math.sqrt((f**2 + k**2) / (m / 2)), EPS)
+    assert stretches.opening(Shift(mu, mu), q, w, size)(EPS) == pytest.approx(expected, rel=1e-7)
+
+
+@pytest.mark.parametrize("hidden", [True, False])
+def test_ending_term_by_term(hidden):
+    """At least the sum over all patterns of visits, by the rules of the proof; ranges of lengths add a little."""
+    q, w, steps, mu = 0.05, 0.3, 6, 1.2
+    quiet = [among * gaussian_delta(k * mu / math.sqrt(steps), EPS) for k, among in visits(steps, q)]
+    expected = (1 - w) ** steps * (block(Shift(mu, mu), q, steps)(EPS) if hidden else np.sum(quiet, axis=0))
+    anywhere = 1 - (1 - q) ** steps
+    for pattern in itertools.product((0, 1), repeat=steps):
+        lengths = [len(part) for part in "".join(map(str, pattern)).split("1")]
+        v = len(lengths) - 1
+        if v == 1:
+            s, t = lengths
+            for (k, one), (l, two) in itertools.product(visits(s, q), visits(t, q)):  # noqa: E741
+                energy = k**2 / max(s, 1) + l**2 / max(t, 1)
+                expected = expected + w * one * two * gaussian_delta(mu * math.sqrt(energy), EPS)
+        for a in lengths if v >= 2 else []:
+            for k, among in visits(a, q):
+                if k:
+                    size = k * mu / math.sqrt(a)
+                    both = gaussian_delta(size, EPS) + anywhere * gaussian_delta(size, EPS / (v + 1))
+                    expected = expected + w**v * among * both
+    profile, unlikely = stretches.ending(Shift(mu, mu), q, w, steps, steps, hidden=hidden)
+    found = profile(EPS)
+    assert unlikely == 0.0
+    assert np.all(found >= np.minimum(expected, 1.0) * (1 - 1e-9))
+    assert np.all(found <= 1.5 * expected)
+    assert expected[0] < 1  # the comparison says something
+
+
 # ---- how many pieces there are
 
 
@@ -175,8 +228,6 @@ def test_most_visits():
 
 
 def test_gaps_are_a_law_and_cover_the_exact_mean():
-    from netdp.privacy import gaussian_delta
-
     for chance in (0.5, 0.05):
         profile = stretches.gap_mixture(2.0, chance)
         lengths = np.arange(1, 3000)

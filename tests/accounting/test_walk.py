@@ -78,7 +78,8 @@ def test_zeroed_values_are_covered(sender, sigma):
         assert covers(bound(), truth), bound.__name__
     # and is no bound under replacement: twice the shift
     replaced = largest([brute.whole_view(steps, 1 / n, brute.sum_stretch([-0.5] * 2, 0.5, -0.5, sigma))])
-    assert replaced[0] > truth[0] if sender == "hidden" else True
+    if sender == "hidden":
+        assert replaced[0] > 1.5 * truth[0]
 
 
 @pytest.mark.parametrize(("n", "steps", "most"), [(3, 3, 1), (3, 6, 2), (3, 7, 3), (4, 6, 1), (5, 6, 2)])
