@@ -9,7 +9,7 @@ the profile given F = f is at most δ_f(ε), then E[δ_F(ε)] bounds the occurre
 is the mean of those of Y given F.
 
 **The grid.** Losses are put on a grid of equal steps. That adds at most min(step·|L|, step²/4) to the variance of one loss L;
-the step is chosen so that all this is at most one per cent of the total variance (half a per cent of ε), as long as
+the step is chosen so that all this is at most one per cent of the total variance (about as much of ε, or less), as long as
 the grid stays below 2¹⁸ cells. Whatever the step, the result is a bound.
 """
 

@@ -20,8 +20,9 @@ k·near. So
 
     δ_block(ε) ≤ Σ_{k≥1} P(k)·[(1−β)·δ_Gauss(k·far/(σ√g); ln α′) + β·δ_Gauss(k·near/(σ√g); ln α′)].
 
-It grows with P(k) in stochastic order and with η: for blocks of between a and b steps, P(k) and η of b with the noise of a
-are a bound. Blocks of one step lose nothing when σ ≫ Δ; longer ones gain from averaging when σ is small.
+It grows with P(k) in stochastic order, and any η′ ≥ η will do (count some of the blocks without u as having it, with
+shift 0): for blocks of between a and b steps, P(k) and η of b with the noise of a are a bound. Blocks of one step lose
+nothing when σ ≫ Δ; longer ones gain from averaging when σ is small.
 
 **The rule that one side is plain N(0, gσ²)** under zero-out holds only if all others contribute zero: with others at −x, the
 sums are mixtures on both sides, around 2kx and kx, and easier to tell apart (`test_zero_out_is_not_one_sided`).

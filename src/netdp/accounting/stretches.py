@@ -10,7 +10,7 @@ steps, so R ≥ g after it. The number of blocks is at most B except with probab
 
 **Openings**, if senders are known. At the beginning and after every visit of O, as long as R ≥ a + g: the next a steps, or
 the m < a before the next visit. Half of their noise goes to the sum of the two contributions of the stretch that are known
-by name, its first and its last (the last may lie beyond the opening: who it is is an independent draw); the other half to the
+by name, its first and its last (a sum does not depend on the order: think of the last as made second); the other half to the
 sum of the hidden contributions among the m. If neither is u's, the hidden sum is a block with half the noise. If f ≥ 1 of
 them are, tell also how often u is among the hidden ones, k: together a Gaussian shift of Δ√(f² + k²)/(σ√(m/2)). Stretches
 of one or two steps are known entirely. Blocks continue after an opening.
@@ -97,7 +97,7 @@ def ending(shift: Shift, q: float, w: float, shortest: int, longest: int, *, hid
         mus.append(near * np.sqrt(energy).ravel())
         weights.append(2 * w * (last - first + 1) * np.outer(among, beside).ravel())
     once = mixture(np.concatenate(mus), np.concatenate(weights), 1e-22)
-    anywhere = -math.expm1(longest * math.log1p(-q))
+    anywhere = -math.expm1(longest * math.log1p(-q)) if q < 1 else 1.0
     lengths = bins(1, max(1, longest - 2), 1.5)
     inside = [_visits(last, q) for _, last in lengths]
     sizes = np.concatenate(
@@ -202,13 +202,12 @@ def gap_profile(covered: list[tuple[int, Profile]], chance: float) -> Profile:
 
 
 def _visits(length: int, q: float) -> tuple[FloatArray, FloatArray]:
-    """k = 0, 1, … and P(k) for k ~ Binomial(length, q), the last standing for all further ones at least."""
+    """k = 0, 1, … and P(k) for k ~ Binomial(length, q); less than 10⁻³⁰ is left out."""
     from scipy.stats import binom
 
-    k = np.arange(0.0, min(length, 60) + 1)
-    among = np.asarray(binom.pmf(k, length, q)) * (1 + 1e-9)
-    keep = max(1, int(np.searchsorted(-np.asarray(binom.sf(k, length, q)), -1e-30)) + 1)
-    return k[:keep], among[:keep] + (np.arange(keep) == keep - 1) * 1e-30
+    most_visits = min(length, int(binom.isf(1e-31, length, q)) + 1)
+    k = np.arange(0.0, most_visits + 1)
+    return k, np.asarray(binom.pmf(k, length, q)) * (1 + 1e-9)
 
 
 __all__ = [

@@ -18,8 +18,9 @@ k²/(l₁ + … + l_k) ≤ Σ1/l_i (Cauchy–Schwarz): each contribution costs a
 same way among the l − 1 responses that follow it.
 
 **Descent** reacts to the token, so sums cannot be shown instead of states; all states are shown (g = 1), exactly a trusted
-curator's noisy SGD that publishes every iterate. No convexity is needed. With known senders, known contributions are shown
-with their own noise only. Two further bounds need no secrecy of the path: *iteration*, for non-expansive steps, and local DP.
+curator's noisy SGD that publishes every iterate. No convexity is needed. With known senders (tell the visits of O first)
+known contributions are shown with their own noise only, besides. Two further bounds need no secrecy of the path:
+*iteration*, for non-expansive steps, and local DP.
 
 **Iteration** (Feldman, Mironov, Talwar, Thakurta 2018, here in Gaussian DP). Let u contribute at step i, and let the next
 step at which u or O holds the token (or the release) be i+l. Run A with u's data and B with its other data from the same
@@ -244,8 +245,13 @@ def _known(shift: Shift, q: float, w: float, steps: int, early: int) -> tuple[li
 
 
 def _each_contribution(protocol: WalkSum | WalkDescent | WalkHistogram, profile: Profile) -> ProfileCurve:
-    """So many independent contributions as there can be, the bound on their number chosen to suit δ."""
-    limits = {most_contributions(protocol, unlikely) for unlikely in (UNLIKELY, 1e-11, 1e-8)}
+    """As many independent gaps as u can have visits, the bound on their number chosen to suit δ.
+
+    A limit on contributions does not count here: the *first* visits are the ones that carry data then, and their gaps are
+    not independent of there being more. Leaving out what the later visits would cost is safe, counting fewer is not proved.
+    """
+    free: Any = protocol.replace(contributions=None)
+    limits = {most_contributions(free, unlikely) for unlikely in (UNLIKELY, 1e-11, 1e-8)}
     return least([compose_events([Event(profile, count)], unlikely) for count, unlikely in sorted(limits)])
 
 
