@@ -16,9 +16,9 @@ from .calibrate import calibrate
 from .front import METHODS, account, pairwise
 from .plan import Plan, plan
 from .plan_shuffle import ShufflePlan, calibrate_epsilon0, plan_rounds
-from .plan_token import TokenPlan, plan_token
 from .policy import Policy
 from .published import walk_descent, walks  # noqa: F401  register what they handle
+from .token_plan import TokenPlan, plan_token
 from .utility import ExpectedError, expected_error
 
 __all__ = [

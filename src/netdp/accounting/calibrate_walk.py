@@ -56,11 +56,15 @@ def calibrate_walk(
 
         return at
 
-    # The least of several bounds meets the target where one of them does.
-    sigma = smallest(loss(0), epsilon, _guess(walk, epsilon, delta), tolerance)
-    for which in range(1, len(bounds(walk.replace(sigma=sigma), observers, adjacency))):
-        if loss(which)(sigma * (1 - tolerance)) <= epsilon:
-            sigma = min(sigma, smallest(loss(which), epsilon, sigma, tolerance))
+    # The least of several bounds meets the target where one of them does: search with the best one, then look again.
+    guess = 1.5 * _guess(walk, epsilon, delta)
+    ways = [loss(which) for which in range(len(bounds(walk.replace(sigma=guess), observers, adjacency)))]
+    there = [way(guess) for way in ways]
+    best = there.index(min(there))
+    sigma = smallest(ways[best], epsilon, guess, tolerance)
+    for which, way in enumerate(ways):
+        if which != best and there[which] < 2 * there[best] and way(sigma * (1 - tolerance)) <= epsilon:
+            sigma = min(sigma, smallest(way, epsilon, sigma, tolerance))
     calibrated: P = walk.replace(sigma=sigma)
     return calibrated
 

@@ -34,6 +34,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -212,22 +213,20 @@ def _rates(
 
 
 def hidden_bounds(shift: Shift, q: float, w: float, steps: int, tokens: int = 1) -> list[Bound]:
-    """A sum with a secret path: steps shown one by one, or blocks of one of the sizes whose losses vary least in total."""
+    """A sum with a secret path: steps shown one by one; blocks of the two sizes whose losses vary least in total."""
     sizes = [4**i for i in range(1, 12) if 4**i <= min(1 / (3 * q), steps / 8)]
-    options = [(1, single_steps(shift, q, w, steps)), *_all_blocks(shift, q, w, steps, sizes)]
+    options = _all_blocks(shift, q, w, steps, sizes)
     options.sort(key=lambda option: option[1].times * option[1].variance)
 
-    def bound(size: int, event: Event) -> Bound:
-        def composed() -> ProfileCurve:
-            if size == 1:
-                return compose_events([event.repeated(tokens)])
-            last, unlikely = ending(shift, q, w, size, 2 * size - 1, hidden=True)
-            pieces = [event.repeated(tokens), Event(last, tokens)]
-            return compose_events(pieces, (UNLIKELY + unlikely) * tokens)
+    def in_blocks(size: int, event: Event) -> ProfileCurve:
+        last, unlikely = ending(shift, q, w, size, 2 * size - 1, hidden=True)
+        pieces = [event.repeated(tokens), Event(last, tokens)]
+        return compose_events(pieces, (UNLIKELY + unlikely) * tokens)
 
-        return composed
+    def one_by_one() -> ProfileCurve:
+        return compose_events([single_steps(shift, q, w, steps).repeated(tokens)])
 
-    return [bound(size, event) for rank, (size, event) in enumerate(options) if rank < 2 or size == 1]
+    return [one_by_one, *(partial(in_blocks, size, event) for size, event in options[:2])]
 
 
 def _all_blocks(shift: Shift, q: float, w: float, steps: int, sizes: list[int]) -> list[tuple[int, Event]]:

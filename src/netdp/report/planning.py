@@ -9,7 +9,7 @@ from rich.text import Text
 from netdp.accounting.advise import Advice
 from netdp.accounting.plan import Option, Plan
 from netdp.accounting.plan_shuffle import ShufflePlan
-from netdp.accounting.plan_token import TokenPlan
+from netdp.accounting.token_plan import TokenPlan
 from netdp.privacy.readable import readable
 
 

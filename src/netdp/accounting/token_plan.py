@@ -85,8 +85,8 @@ def plan_token(
 
     On a ring two colluders leave those between them without protection, so it is offered against single observers only.
 
-    >>> plan = plan_token(200, epsilon=1.0, delta=1e-6, visits=20)
-    >>> plan.best.name, plan.best.rmse < 1.3 * plan.curator_rmse < plan.local_rmse / 8
+    >>> plan = plan_token(50, epsilon=2.0, delta=1e-4, visits=20)
+    >>> plan.best.name, plan.best.rmse < 1.5 * plan.curator_rmse < plan.local_rmse / 4
     ('walk, sender hidden', True)
     """
     if isinstance(visits, bool) or not isinstance(visits, int) or visits < 1:
