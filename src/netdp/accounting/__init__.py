@@ -1,4 +1,14 @@
-"""From a protocol or a view to a guarantee: certified accountants here, the papers' formulas in `published`."""
+"""From a protocol or a view to a guarantee: certified accountants here, the papers' formulas in `published`.
+
+The front door         front, registry, baselines, walk_baselines, statements
+Gossip, exactly        gossip, krylov, chain, sequences, linear_gaussian; wide, modular (integers where floats cannot tell)
+Gossip, other          iteration (learning), secret_graph, utility, utility_varying, spectral_error
+Tokens, known paths    token, ring, walk_losses
+Tokens, secret paths   walk; sampled (a step, a block), stretches (how a walk is cut), events (composition), graph_walk
+Shuffling              shuffling; clones (a shuffled heap), separation, spectral_bound (how far a walk has mixed)
+Planning               calibrate, plan, certify, target, audience, policy, search, symmetry, advise; calibrate_descent;
+                       calibrate_walk, token_plan; plan_shuffle
+"""
 
 from . import (  # noqa: F401  register what they handle
     graph_walk,
