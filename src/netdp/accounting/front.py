@@ -108,6 +108,10 @@ def pairwise(
         if stop.is_set():
             return
         column = accountant(protocol, (v,), progress=None, **options)
+        if not column.curve.shape:
+            raise Unsupported(
+                f"all pairs of {type(protocol).__name__} are alike: account(protocol, [0]) holds for each"
+            )
         if column.factor is None or not isinstance(column.curve, GaussianCurve | RenyiCurve):
             raise Unsupported(
                 f"losses of {type(protocol).__name__} are no multiples of a local loss; account one by one"

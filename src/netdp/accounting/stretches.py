@@ -16,11 +16,11 @@ them are, tell also how often u is among the hidden ones, k: together a Gaussian
 of one or two steps are known entirely. Blocks continue after an opening.
 
 **The ending.** When fewer steps are left than blocks and openings need, g ≤ R < max(2g, a + g) or all T if T is small, it
-depends on the number v of visits of O among them. v = 0: one more block, or, if senders are known, the path is told: k
-contributions of u shift the sum by kΔ in noise of variance R. v ≥ 1: the path is told. With one visit there are two sums; its
-place is uniform: the shorter has s steps with weight at most 2w for each s. With v ≥ 2, the v+1 sums have
-(v+1)w^v·C(R−1−a, v−1) as weight of the length a. If u is in one of the sums only, that one counts; if in several, which needs
-one more visit of u, at most Rq, δ at ε is at most the sum of theirs at ε/(v+1).
+depends on the number v of visits of O among them. v = 0: one more block. v = 1: two blocks; the place of the visit is
+uniform, so the shorter has s steps with weight at most 2w for each s; δ of two views at ε is at most δ₁(θε) + δ₂((1−θ)ε) for
+any θ. v ≥ 2: v+1 blocks, with (v+1)w^v·C(R−1−a, v−1) as weight of the length a, each at ε/(v+1). If senders are known, the
+path is told instead: k contributions of u shift a sum of m steps by kΔ in noise of variance m; if u is in one of the sums
+only, that one counts; if in several, which needs one more visit of u, at most Rq, their δ at ε/(v+1) add up.
 
 Showing sums of parts instead of the whole, and telling more, only helps the observers, so all this bounds their view.
 """
@@ -36,6 +36,8 @@ from .events import Event, Profile
 from .sampled import Shift, block, mixture
 
 FloatArray = npt.NDArray[np.float64]
+
+_SPLITS = (0.1, 0.3, 0.5, 0.7, 0.9)  # of ε between two views
 
 UNLIKELY = 1e-15
 """The probability of each thing that is assumed not to happen; added to δ."""
@@ -78,16 +80,52 @@ def opening(shift: Shift, q: float, w: float, size: int) -> Profile:
 
 
 def ending(shift: Shift, q: float, w: float, shortest: int, longest: int, *, hidden: bool) -> tuple[Profile, float]:
-    """The last R steps, shortest ≤ R ≤ longest; and the probability of more visits than are treated."""
-    from scipy.special import comb
+    """The last R steps, shortest ≤ R ≤ longest; and the probability of more visits of O than are treated."""
     from scipy.stats import binom
 
+    visits = 1
+    while visits < 60 and float(binom.sf(visits, longest, w)) > 1e-17:
+        visits += 1
+    parts = _hidden_ending if hidden else _told_ending
+    profile = parts(shift, q, w, shortest, longest, visits)
+    return (lambda eps: np.minimum(profile(eps), 1.0)), float(binom.sf(visits, longest, w))
+
+
+def _hidden_ending(shift: Shift, q: float, w: float, shortest: int, longest: int, visits: int) -> Profile:
+    """Blocks between v ≤ `visits` visits, nothing told."""
+    quiet = [(first, block(shift, q, first, last)) for first, last in bins(shortest, longest)]
+    pairs = []
+    for first, last in bins(0, max(0, (longest - 1) // 2)):  # the shorter of two
+        longer = block(shift, q, max(1, first, shortest - 1 - last), max(1, longest - 1 - first))
+        shorter = block(shift, q, first, last) if first else None
+        pairs.append((2 * w * (last - first + 1), shorter, longer))
+    lengths = bins(1, max(1, longest - 2), 1.5)
+    pieces = [block(shift, q, first, last) for first, last in lengths]
+    weights = [(v + 1, _weights(w, v, longest, lengths)) for v in range(2, visits + 1)]
+
+    def profile(eps: FloatArray) -> FloatArray:
+        total: FloatArray = np.max([(1 - w) ** first * part(eps) for first, part in quiet], axis=0)
+        for chance, shorter, longer in pairs:
+            if shorter is None:
+                total = total + chance * longer(eps)
+                continue
+            split = [shorter(share * eps) + longer((1 - share) * eps) for share in _SPLITS]
+            total = total + chance * np.min(split, axis=0)
+        for count, chances in weights:
+            for chance, piece in zip(chances, pieces, strict=True):
+                total = total + (chance * piece(eps / count) if chance > 1e-22 else chance)
+        return total
+
+    return profile
+
+
+def _told_ending(shift: Shift, q: float, w: float, shortest: int, longest: int, visits: int) -> Profile:
+    """The path told, v ≤ `visits` visits."""
     near = shift.near
-    quiet: list[Profile] = []
+    quiet = []
     for first, last in bins(shortest, longest):
         k, among = _visits(last, q)
-        told = mixture(k * near / math.sqrt(first), among)
-        quiet.append(mean([((1 - w) ** first, block(shift, q, first, last) if hidden else told)]))
+        quiet.append(mixture(k * near / math.sqrt(first), (1 - w) ** first * among))
     mus, weights = [], []
     for first, last in bins(0, max(0, (longest - 1) // 2)):  # the shorter of two parts
         k, among = _visits(last, q)
@@ -104,26 +142,28 @@ def ending(shift: Shift, q: float, w: float, shortest: int, longest: int, *, hid
         [k[1:] * near / math.sqrt(first) for (first, _), (k, _) in zip(lengths, inside, strict=True)]
     )
     totals, several = np.zeros(len(sizes)), []
-    visits = 2
-    while float(binom.sf(visits - 1, longest, w)) > 1e-17 and visits < 60:
-        ways = [float(np.sum(comb(longest - 1 - np.arange(first, last + 1), visits - 1))) for first, last in lengths]
-        weight = (
-            (visits + 1)
-            * w**visits
-            * np.concatenate([way * among[1:] for way, (_, among) in zip(ways, inside, strict=True)])
-        )
+    for v in range(2, visits + 1):
+        chances = _weights(w, v, longest, lengths)
+        weight = np.concatenate([chance * among[1:] for chance, (_, among) in zip(chances, inside, strict=True)])
         totals += weight
-        several.append((visits + 1, mixture(sizes, anywhere * weight, 1e-22)))
-        visits += 1
+        several.append((v + 1, mixture(sizes, anywhere * weight, 1e-22)))
     often = mixture(sizes, totals, 1e-22)
 
     def profile(eps: FloatArray) -> FloatArray:
         total: FloatArray = np.max([part(eps) for part in quiet], axis=0) + once(eps) + often(eps)
         for parts, piece in several:
             total = total + piece(eps / parts)
-        return np.minimum(total, 1.0)
+        return total
 
-    return profile, float(binom.sf(visits - 1, longest, w))
+    return profile
+
+
+def _weights(w: float, visits: int, longest: int, lengths: list[tuple[int, int]]) -> list[float]:
+    """(v+1)w^v·C(R−1−a, v−1) added up over ranges of a, at the longest R."""
+    from scipy.special import comb
+
+    scale = (visits + 1) * w**visits
+    return [scale * float(np.sum(comb(longest - 1 - np.arange(a, b + 1), visits - 1))) for a, b in lengths]
 
 
 def mean(parts: list[tuple[float, Profile]]) -> Profile:
@@ -177,7 +217,10 @@ def most(steps: int, chance: float, unlikely: float = UNLIKELY) -> int:
     """N with P(Binomial(steps, chance) > N) ≤ unlikely."""
     from scipy.stats import binom
 
-    return min(int(binom.isf(unlikely * 0.99, steps, chance)), steps)
+    count = int(binom.isf(unlikely * 0.99, steps, chance))
+    while float(binom.sf(count, steps, chance)) > unlikely:  # isf works with 1 − p, and rounds
+        count += 1
+    return min(count, steps)
 
 
 def gap_mixture(near: float, chance: float) -> Profile:
@@ -205,9 +248,10 @@ def _visits(length: int, q: float) -> tuple[FloatArray, FloatArray]:
     """k = 0, 1, … and P(k) for k ~ Binomial(length, q); less than 10⁻³⁰ is left out."""
     from scipy.stats import binom
 
-    most_visits = min(length, int(binom.isf(1e-31, length, q)) + 1)
-    k = np.arange(0.0, most_visits + 1)
-    return k, np.asarray(binom.pmf(k, length, q)) * (1 + 1e-9)
+    far = length * q + 15 * math.sqrt(length * q) + 60
+    k = np.arange(0.0, min(length, int(far)) + 1)
+    keep = int(np.searchsorted(-np.asarray(binom.sf(k, length, q)), -1e-30)) + 1
+    return k[:keep], np.asarray(binom.pmf(k[:keep], length, q)) * (1 + 1e-9)
 
 
 __all__ = [

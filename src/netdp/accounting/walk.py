@@ -226,7 +226,7 @@ def hidden_bounds(shift: Shift, q: float, w: float, steps: int, tokens: int = 1)
     def one_by_one() -> ProfileCurve:
         return compose_events([single_steps(shift, q, w, steps).repeated(tokens)])
 
-    return [one_by_one, *(partial(in_blocks, size, event) for size, event in options[:2])]
+    return [*(partial(in_blocks, size, event) for size, event in options[:2]), one_by_one]
 
 
 def _all_blocks(shift: Shift, q: float, w: float, steps: int, sizes: list[int]) -> list[tuple[int, Event]]:
