@@ -63,7 +63,7 @@ from .stretches import (
 FloatArray = npt.NDArray[np.float64]
 Bound = Callable[[], ProfileCurve]
 
-_OPENINGS = (4, 8, 16)  # parts of n that an opening may be
+_OPENINGS = (4, 8, 16, 32)  # parts of n that an opening may be
 
 REFERENCES = (
     "netdp, docs/guarantees.md: walks with a secret path.",
@@ -115,11 +115,6 @@ def sum_bounds(protocol: WalkSum, colluders: int = 1, adjacency: str = "replace"
     q, w, shift = _rates(protocol, colluders, adjacency)
     steps, tokens = protocol.steps, protocol.tokens
 
-    def known() -> ProfileCurve:
-        options = [_known(shift, q, w, steps, max(3, protocol.n // part)) for part in _OPENINGS]
-        events, extra = min(options, key=lambda option: sum(event.times * event.variance for event in option[0]))
-        return compose_events([event.repeated(tokens) for event in events], extra * tokens)
-
     def told() -> ProfileCurve:
         return _each_contribution(protocol, gap_mixture(shift.near, (colluders + 1) / protocol.n))
 
@@ -128,9 +123,8 @@ def sum_bounds(protocol: WalkSum, colluders: int = 1, adjacency: str = "replace"
 
     if protocol.contributions is not None:
         return [told, local]
-    if protocol.sender == "known":
-        return [known, told, local]
-    return [*hidden_bounds(shift, q, w, steps, tokens), told, local]
+    secret = known_bounds if protocol.sender == "known" else hidden_bounds
+    return [*secret(shift, q, w, steps, tokens), told, local]
 
 
 def descent_profile(protocol: WalkDescent, colluders: int = 1, adjacency: str = "replace") -> ProfileCurve:
@@ -233,8 +227,20 @@ def _all_blocks(shift: Shift, q: float, w: float, steps: int, sizes: list[int]) 
     return [(size, blocks(shift, q, w, steps, size)) for size in sizes]
 
 
-def _known(shift: Shift, q: float, w: float, steps: int, early: int) -> tuple[list[Event], float]:
-    """Known senders: openings of `early` steps, blocks, an ending."""
+def known_bounds(shift: Shift, q: float, w: float, steps: int, tokens: int = 1) -> list[Bound]:
+    """Known senders: openings of several lengths, the two whose losses vary least in total."""
+    lengths = sorted({max(3, round(1 / (part * q))) for part in _OPENINGS})
+    options = [_pieces(shift, q, w, steps, early) for early in lengths]
+    options.sort(key=lambda option: sum(event.times * event.variance for event in option[0]))
+
+    def composed(events: list[Event], extra: float) -> ProfileCurve:
+        return compose_events([event.repeated(tokens) for event in events], extra * tokens)
+
+    return [partial(composed, events, extra) for events, extra in options[:2]]
+
+
+def _pieces(shift: Shift, q: float, w: float, steps: int, early: int) -> tuple[list[Event], float]:
+    """Openings of `early` steps, blocks, an ending; and what is assumed not to happen."""
     options = _all_blocks(shift, q, w, steps, [1, *(4**i for i in range(1, 12) if 4**i <= early)])
     size, later = min(options, key=lambda option: option[1].times * option[1].variance)
     longest = min(steps, max(2 * size - 1, early + size - 1))
