@@ -243,14 +243,14 @@ def test_the_curve_is_close_to_the_direct_epsilon(others, epsilon0):
 
 def test_bins_cost_little():
     fine = shuffled_epsilon(40_000, 1.0, 1e-8)
-    import netdp.accounting.clones as clones
+    from netdp.accounting import heap_counts
 
-    width = clones._BIN
+    width = heap_counts._BIN
     try:
-        clones._BIN = 0.0
+        heap_counts._BIN = 0.0
         assert shuffled_epsilon(40_000, 1.0, 1e-8) <= fine <= shuffled_epsilon(40_000, 1.0, 1e-8) * 1.0002
     finally:
-        clones._BIN = width
+        heap_counts._BIN = width
 
 
 @settings(deadline=None, max_examples=30)

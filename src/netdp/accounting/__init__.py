@@ -5,7 +5,7 @@ Gossip, exactly        gossip, krylov, chain, sequences, linear_gaussian; wide, 
 Gossip, other          iteration (learning), secret_graph, utility, utility_varying, spectral_error
 Tokens, known paths    token, ring, walk_losses
 Tokens, secret paths   walk; sampled (a step, a block), stretches (how a walk is cut), events (composition), graph_walk
-Shuffling              shuffling; clones (a shuffled heap), separation, spectral_bound (how far a walk has mixed)
+Shuffling              shuffling; clones, heap_counts (a shuffled heap), separation, spectral_bound (how far a walk has mixed)
 Planning               calibrate, plan, certify, target, audience, policy, search, symmetry, advise; calibrate_descent;
                        calibrate_walk, token_plan; plan_shuffle
 """

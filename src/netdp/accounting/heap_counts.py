@@ -1,0 +1,185 @@
+"""How many symbols a heap of reports holds, and what fair coins hide: the numbers behind `clones`.
+
+Laws on whole numbers are computed along ratio recurrences from the mode, so that all terms are positive and only relative
+errors of a few units per step arise; each law carries the number of its steps and a bound on the mass outside its window
+(a geometric series beyond the ends). Numbers of symbols are taken in narrow bins, each with the δ of its lower end.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+UNIT = 2.0**-53
+_OUTSIDE = 1e-30  # of the whole: what a window may leave out on each side
+_BIN = 2e-4  # relative width of a bin of s: moves ε by at most half of that
+_BIN_TOTAL, _BIN_BLANK = 2e-3, 1e-3  # the same, of T and of s, where blanks are counted
+_OUTSIDE_BLANK, _LIGHT = 1e-24, 1e-26  # and there windows are narrower, and cells lighter than this are not looked into
+
+
+@dataclass(frozen=True)
+class Coins:
+    """Bin(s − 1, ½) for several s: g[k] and its upper tails G[k], one stretch of the arrays per s."""
+
+    s: IntArray
+    start: IntArray  # where the stretch of s begins …
+    first: IntArray  # … and which k that is
+    last: IntArray  # the last k held; `beyond` bounds the mass of A ≥ last + 1, 0 if there is none
+    beyond: FloatArray
+    g: FloatArray
+    G: FloatArray
+    steps: int
+
+    @classmethod
+    def of(cls, sizes: IntArray) -> Coins:
+        chances, tails, first, last, beyond, steps = [], [], [], [], [], 0
+        for s in sizes.tolist():
+            N = s - 1
+            centre = (N + 1) // 2
+            low = max(0, N // 2 - 4)
+            high = min(N, math.ceil(N / 2 + 7.0 * math.sqrt(N)) + 60)
+            k = np.arange(low, high)
+            g = np.concatenate([[1.0], np.cumprod((N - k) / (k + 1.0))])
+            upper = g[centre - low :]
+            whole = 2 * upper[::-1].sum() - (upper[0] if N % 2 == 0 else 0.0)  # by symmetry
+            g /= whole
+            ratio = (N - high) / (high + 1.0)
+            chances.append(g)
+            tails.append(np.append(np.cumsum(g[::-1])[::-1][1:], 0.0))  # P(coins ≥ k + 1)
+            first.append(low)
+            last.append(high)
+            beyond.append(0.0 if high == N else g[-1] / (1 - ratio))
+            steps = max(steps, len(g))
+        lengths = np.array([len(g) for g in chances], dtype=np.int64)
+        return cls(
+            sizes,
+            np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64),
+            np.array(first, dtype=np.int64),
+            np.array(last, dtype=np.int64),
+            np.array(beyond),
+            np.concatenate(chances),
+            np.concatenate(tails),
+            steps,
+        )
+
+    def deltas(self, which: IntArray, w: FloatArray, epsilon0: float, eps: FloatArray) -> FloatArray:
+        """δ for the sizes s[which], the victim's symbol there with probability w, at every ε < ε₀: (len(which), len(eps))."""
+        own = 1.0 / (1.0 + math.exp(-epsilon0))
+        tilt = math.tanh(epsilon0 / 2)
+        grow = np.expm1(eps)
+        s, w = self.s[which][:, None], w[:, None]
+        share = (own * grow + tilt)[None, :] + (1 - w) * grow / (2 * w)  # e^ε·own − (1 − own), blanks added
+        at = np.ceil(s * share / (tilt * (2 + grow)))
+        gain_symbol, cost_blank = w * own * -np.expm1(eps - epsilon0), (1 - w) * grow / 2
+        margin = 8 * UNIT * (self.steps + 16)
+        best = np.zeros_like(at)
+        start, first, last = self.start[which][:, None], self.first[which][:, None], self.last[which][:, None]
+        beyond = self.beyond[which][:, None]
+        # any event is a lower bound and the best of all is δ; its neighbours are tried because `at` is rounded
+        for shift in (-1, 0, 1):
+            k = np.minimum(at + shift, 4e18).astype(np.int64) - 1
+            inside = np.clip(k, first, last)
+            g, G = self.g[start + inside - first], self.G[start + inside - first]
+            value = g * (gain_symbol - cost_blank) - grow * G
+            value += margin * (g * (gain_symbol + cost_blank) + grow * G)
+            np.maximum(best, np.where(k > last, beyond, np.where(k < first, 0.0, value)), out=best)
+        return np.minimum(best, w * own * -np.expm1(eps - epsilon0))
+
+
+@dataclass(frozen=True)
+class Law:
+    """A law on whole numbers: `chance[i]` at least P(low + i), up to `steps` roundings; the mass elsewhere is ≤ `outside`."""
+
+    low: int
+    chance: FloatArray
+    outside: float
+    steps: int
+
+    @classmethod
+    def binomial(cls, trials: int, probability: float, outside: float = _OUTSIDE) -> Law:
+        if trials == 0 or probability == 0:
+            return cls(0, np.ones(1), 0.0, 0)
+        if probability >= 1:
+            return cls(trials, np.ones(1), 0.0, 0)
+        odds = probability / (1 - probability)
+        mode = min(trials, int((trials + 1) * probability))
+        reach = math.sqrt(-2 * math.log(outside))  # a first guess; the exact ends decide
+        width = math.ceil(reach * math.sqrt(trials * probability * (1 - probability))) + 12
+        while True:
+            low, high = max(0, mode - width), min(trials, mode + width)
+            up = np.arange(mode, high)
+            down = np.arange(mode, low, -1)
+            above = np.cumprod((trials - up) / (up + 1.0) * odds)
+            below = np.cumprod(down / (trials - down + 1.0) / odds)
+            chance = np.concatenate([below[::-1], [1.0], above])
+            whole = float(np.sort(chance).sum())
+            # beyond the ends the ratios keep falling: geometric series
+            left = low / (trials - low + 1.0) / odds
+            right = (trials - high) / (high + 1.0) * odds
+            if max(left, right) < 1:
+                missing = chance[0] * left / (1 - left) + chance[-1] * right / (1 - right)
+                if missing <= 2 * outside * whole:
+                    return cls(low, chance / whole, 2 * missing / whole, len(chance))
+            width += width // 2
+
+    def bins(self, relative: float, shift: int) -> tuple[IntArray, IntArray, FloatArray]:
+        """First and last number of every bin, and its mass; a bin that starts at x is 1 + relative·(x + shift) wide."""
+        high = self.low + len(self.chance) - 1
+        if relative * (high + shift) < 1:
+            first = np.arange(self.low, high + 1)
+            return first, first, self.chance
+        edges = [self.low]
+        while edges[-1] <= high:
+            edges.append(edges[-1] + 1 + int(relative * (edges[-1] + shift)))
+        first = np.array(edges[:-1], dtype=np.int64)
+        last = np.minimum(np.array(edges[1:], dtype=np.int64) - 1, high)
+        return first, last, np.add.reduceat(self.chance, first - self.low)
+
+
+Cells = tuple[IntArray, IntArray, FloatArray, FloatArray, float, float]
+
+
+def sum_of(one: Law, two: Law) -> Law:
+    chance = np.convolve(one.chance, two.chance)
+    steps = one.steps + two.steps + min(len(one.chance), len(two.chance))
+    return Law(one.low + two.low, chance, one.outside + two.outside, steps)
+
+
+def symbol_cells(law: Law, symbol: float) -> Cells:
+    """Bins of the number of symbols, the victim's included; a victim without one is told."""
+    first, _, mass = law.bins(_BIN, 1)
+    relative = 16 * UNIT * (law.steps + 64)
+    return first + 1, np.arange(len(first)), mass * symbol, np.ones(len(first)), law.outside, relative
+
+
+def blank_cells(others: int, keep: float, p: float, nu: float, sure: int, symbol: float) -> Cells:
+    """Bins of the number T of elements in the heap and, within each, of the number s of symbols."""
+    total = Law.binomial(others, keep * (2 * p + nu), _OUTSIDE_BLANK)
+    T, _, mass = total.bins(_BIN_TOTAL, sure + 1)
+    T = T + sure
+    rest, missing, steps = 1 - symbol, total.outside, 0
+    sizes, weights, chances = [], [], []
+    for count, chance in zip(T.tolist(), mass.tolist(), strict=True):
+        law = Law.binomial(count, 2 * p / (2 * p + nu), _OUTSIDE_BLANK)
+        # s = the others' symbols, plus one if the victim has one
+        both = np.append(law.chance, 0.0) * rest + np.insert(law.chance, 0, 0.0) * symbol
+        first, last, part = Law(law.low, both, law.outside, law.steps).bins(_BIN_BLANK, 0)
+        seen = last > 0
+        first, last, part = np.maximum(first[seen], 1), last[seen].astype(np.float64), part[seen]
+        sizes.append(first)
+        weights.append(part * chance)
+        chances.append(symbol * last / (symbol * last + 2 * rest * (p / nu) * np.maximum(count + 1 - last, 0)))
+        missing += law.outside * chance
+        steps = max(steps, law.steps)
+    size, weight, w = np.concatenate(sizes), np.concatenate(weights), np.concatenate(chances)
+    heavy = weight > _LIGHT
+    missing += float(weight[~heavy].sum())
+    every, which = np.unique(size[heavy], return_inverse=True)
+    relative = 16 * UNIT * (total.steps + steps + 64)
+    return every, which.astype(np.int64), weight[heavy], w[heavy], missing, relative
