@@ -21,8 +21,9 @@ DELTA = 1e-6
         (WalkSum(12, 24, 1.0, sender="known"), 1.0, 2),
         (WalkDescent(100, 300, 1.0, step=0.1, clip=0.4), 1.0, 1),
         (WalkDescent(20, 40, 1.0, step=0.1, sender="known"), 2.0, 1),
+        (WalkDescent(2000, 20_000, 1.0, step=0.1, clip=0.4), 10.0, 1),  # iteration is best at first, secrecy in the end
     ],
-    ids=["sum", "limited", "known", "descent", "descent-known"],
+    ids=["sum", "limited", "known", "descent", "descent-known", "descent-weak-noise"],
 )
 def test_the_target_is_met_and_no_less_noise_would_do(protocol, epsilon, observers):
     found = calibrate_walk(protocol, epsilon, DELTA, observers)

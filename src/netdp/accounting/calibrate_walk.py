@@ -63,7 +63,7 @@ def calibrate_walk(
     best = there.index(min(there))
     sigma = smallest(ways[best], epsilon, guess, tolerance)
     for which, way in enumerate(ways):
-        if which != best and there[which] < 2 * there[best] and way(sigma * (1 - tolerance)) <= epsilon:
+        if which != best and way(sigma * (1 - tolerance)) <= epsilon:
             sigma = min(sigma, smallest(way, epsilon, sigma, tolerance))
     calibrated: P = walk.replace(sigma=sigma)
     return calibrated
