@@ -327,3 +327,9 @@ def test_certified_histograms_are_below_published():
     p = WalkHistogram(20_000, 40_000, domain=4, gamma=0.97)
     stated = netdp.account(p, [0], method="published")
     assert float(netdp.account(p, [0]).epsilon(DELTA)) < float(stated.epsilon(DELTA))
+
+
+@pytest.mark.parametrize("adjacency", ["replacement", "add-remove", None])
+def test_unknown_relations_are_refused(adjacency):
+    with pytest.raises(Unsupported, match="adjacency 'replace' or 'zero-out', got"):
+        netdp.account(WalkSum(10, 100, 3.0), [0], adjacency=adjacency)

@@ -86,3 +86,11 @@ def test_the_stated_law_is_stationary(walk):
     P, pi = p.transition.toarray(), p.stationary
     np.testing.assert_allclose(P.sum(axis=1), 1.0, atol=1e-12)
     np.testing.assert_allclose(pi @ P, pi, atol=1e-12)
+
+
+@pytest.mark.parametrize("closing", ["no", 0, None])
+def test_closing_is_a_switch(closing):
+    with pytest.raises(InvalidValue, match="closing must be True or False"):
+        RingSum(5, 1, sigma=1.0, closing=closing)
+    with pytest.raises(InvalidValue, match="closing must be True or False"):
+        RingHistogram(5, 1, domain=3, gamma=0.5, closing=closing)

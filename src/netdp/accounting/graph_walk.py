@@ -99,7 +99,9 @@ def target_profile(protocol: GraphWalkSum, observers: tuple[int, ...], target: i
     mu = protocol.sensitivity / protocol.sigma
     lengths = np.arange(1, horizon + 1)
     count, unlikely = _visits(protocol, target, horizon)
-    binned_mu, weights = _binned(mu / np.sqrt(lengths), gaps)
+    # t products of rows of at most d numbers leave a relative error of t(d + 2) units in f; three times that is added
+    degree = int(np.diff(protocol.transition.indptr).max())
+    binned_mu, weights = _binned(mu / np.sqrt(lengths), gaps * (1 + 3 * horizon * (degree + 2) * 2.0**-53))
     assert protocol.closing is not None
     events = [
         Event(mixture(binned_mu, weights), count * protocol.tokens),

@@ -15,6 +15,7 @@ import numpy as np
 
 from netdp.errors import InvalidValue, Unsupported
 from netdp.graphs import Graph
+from netdp.privacy import Claim
 from netdp.protocols import Shuffle
 
 from .clones import Heap
@@ -33,6 +34,7 @@ class ShufflePlan:
     epsilon      certified, for the curator
     uniform      ε of a trusted uniform shuffler with the same reports
     mixed        the separation of the walk, and how it is known
+    claim        what is claimed of `epsilon`: a proved bound
     """
 
     protocol: Shuffle
@@ -40,6 +42,7 @@ class ShufflePlan:
     epsilon: float
     uniform: float
     mixed: Separation
+    claim: Claim = Claim.UPPER
 
     @property
     def loss(self) -> float:
@@ -62,6 +65,7 @@ class ShufflePlan:
             "epsilon0": p.epsilon0,
             "delta": self.delta,
             "epsilon": self.epsilon,
+            "claim": self.claim.value,
             "uniform_epsilon": self.uniform,
             "separation": {
                 "bound": self.mixed.value,

@@ -94,8 +94,10 @@ def _descent(
 def _histogram(
     protocol: WalkHistogram, observers: tuple[int, ...], *, adjacency: str = "replace", progress: Any = None
 ) -> Guarantee:
-    if Adjacency(adjacency) is not Adjacency.REPLACE:
-        raise Unsupported("a category has no zero: histograms are accounted for under replacement")
+    if adjacency != Adjacency.REPLACE:
+        raise Unsupported(
+            f"adjacency {adjacency!r}: a category has no zero, histograms are accounted for under 'replace'"
+        )
     curve = histogram_profile(protocol, len(observers))
     return _statement(protocol, observers, curve, adjacency, f"labels in 0 … {protocol.domain - 1}")
 
@@ -197,9 +199,11 @@ def _rates(
         raise InvalidValue(
             f"{colluders} of {protocol.n} users cannot collude against the others; name 1 to {protocol.n - 1}"
         )
+    if adjacency not in (Adjacency.REPLACE, Adjacency.ZERO_OUT):
+        raise Unsupported(
+            f"walks are accounted for under adjacency 'replace' or 'zero-out', got {adjacency!r}: the set of users is public"
+        )
     relation = Adjacency(adjacency)
-    if relation is Adjacency.ADD_REMOVE:
-        raise Unsupported("walks are accounted for under 'replace' or 'zero-out': the set of users is public")
     sigma = getattr(protocol, "sigma", 1.0)
     far = getattr(protocol, "sensitivity", 1.0) / sigma
     near = far / 2 if relation is Adjacency.ZERO_OUT else far

@@ -32,6 +32,13 @@ def non_negative(name: str, value: Any) -> float:
     return number
 
 
+def switch(name: str, value: Any) -> bool:
+    """`value` as True or False, or a refusal: "no" would otherwise count as yes."""
+    if not isinstance(value, bool):
+        raise InvalidValue(f"{name} must be True or False, got {value!r}")
+    return value
+
+
 def _real(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise InvalidValue(f"{name} must be a number, got {value!r}")

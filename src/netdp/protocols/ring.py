@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from netdp.errors import InvalidValue
 
-from .checks import count, positive
+from .checks import count, positive, switch
 from .description import Described
 
 FloatArray = npt.NDArray[np.float64]
@@ -68,6 +68,7 @@ class RingSum(Described):
         object.__setattr__(self, "rounds", count("rounds", self.rounds))
         for name in ("sigma", "sensitivity"):
             object.__setattr__(self, name, positive(name, getattr(self, name)))
+        switch("closing", self.closing)
         if self.noise not in RING_NOISES:
             raise InvalidValue(f"unknown noise {self.noise!r}; choose one of {', '.join(RING_NOISES)}")
 
@@ -119,6 +120,7 @@ class RingHistogram(Described):
     def __post_init__(self) -> None:
         object.__setattr__(self, "n", _ring_size(self.n))
         object.__setattr__(self, "rounds", count("rounds", self.rounds))
+        switch("closing", self.closing)
         check_response(self)
 
     @property
