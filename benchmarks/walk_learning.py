@@ -20,7 +20,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from netdp.accounting.calibrate_walk import calibrate_walk
+from netdp.accounting import trusted_curator
+from netdp.accounting.calibrate_walk import calibrate_walk, smallest
 from netdp.accounting.published.walk_descent import (
     central_calibration,
     code_contributions,
@@ -48,15 +49,21 @@ class Method:
 
 
 def methods(epsilon: float, n: int = USERS, steps: int = STEPS, cap: int | None = None) -> list[Method]:
-    """All ways to learn, each with the noise it needs. `cap` replaces the authors' cap on contributions, not their σ."""
+    """All ways to learn, each with the noise it needs. `cap` replaces the authors' cap on contributions, not their σ.
+
+    Certified network learning has no cap: with one, the secrecy of the walk would not count.
+    """
     K = code_contributions(n, steps)
     args = (epsilon, DELTA, n, steps, CLIP)
     draft = WalkDescent(n, steps, sigma=1.0, step=0.1, clip=CLIP)
     # Everything published, K contributions of at most 2L each: exactly Gaussian DP.
     limit = K if cap is None else cap
     local = math.sqrt(limit) * 2 * CLIP / float(gaussian_mu(epsilon, DELTA)) * (1 + 1e-9)
-    hidden = calibrate_walk(draft.replace(contributions=cap), epsilon, DELTA)
-    known = calibrate_walk(draft.replace(contributions=cap, sender="known"), epsilon, DELTA)
+    hidden = calibrate_walk(draft, epsilon, DELTA)
+    known = calibrate_walk(draft.replace(sender="known"), epsilon, DELTA)
+    central = smallest(
+        lambda sigma: float(trusted_curator(draft.replace(sigma=sigma)).epsilon(DELTA)), epsilon, hidden.sigma
+    )
     capped = draft.replace(contributions=limit)
     return [
         Method("local, published σ", capped.replace(sigma=local_calibration(*args)), "nothing"),
@@ -65,8 +72,7 @@ def methods(epsilon: float, n: int = USERS, steps: int = STEPS, cap: int | None 
         Method("network, certified, sender known", known),
         Method("network, certified, sender hidden", hidden),
         Method("central, published σ", draft.replace(sigma=central_calibration(*args))),
-        # What is certified for hidden senders is the loss of a curator's SGD that publishes every model.
-        Method("central, certified", hidden),
+        Method("central, certified", draft.replace(sigma=central)),
         Method("not private", draft.replace(sigma=1e-9)),
     ]
 

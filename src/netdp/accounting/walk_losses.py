@@ -21,14 +21,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit
 
 from netdp.errors import InvalidValue
-from netdp.privacy import gaussian_epsilon
+from netdp.privacy import Claim, gaussian_epsilon
 from netdp.protocols.checks import count, positive
 from netdp.protocols.path import PathSum, UserArray
 
@@ -46,8 +46,12 @@ _TABLE = 1 << 14
 class WalkLosses:
     """Losses over all ordered pairs u ≠ v and all runs: by the paper's rule, and exactly.
 
-    `exact_mean` is rounded up, by about a part in 1000; best and worst are exact.
+    `mean`, `best` and `worst` are the paper's rule as its authors compute it: claim "published", no guarantee. The others are
+    exact for a public path. `exact_mean` is rounded up, by about a part in 1000.
     """
+
+    rule_claim: ClassVar[Claim] = Claim.PUBLISHED
+    exact_claim: ClassVar[Claim] = Claim.EXACT
 
     n: int
     steps: int
