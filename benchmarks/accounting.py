@@ -20,8 +20,8 @@ import time
 import numpy as np
 
 from netdp import Gossip, account, graphs, pairwise
-from netdp.accounting import krylov
-from netdp.accounting.published.muffliato import theorem1_pairwise
+from netdp.accounting.gossip import krylov
+from netdp.accounting.published.muffliato.theorems import theorem1_pairwise
 from netdp.errors import DataNotFound
 from netdp.views import GossipView
 

@@ -17,10 +17,10 @@ import time
 import numpy as np
 
 from netdp import account, graphs
-from netdp.accounting.calibrate_descent import calibrate_descent, worst_energy
-from netdp.accounting.iteration import loss_energy
+from netdp.accounting.gossip.iteration import loss_energy
 from netdp.graphs.spectrum import spectral_gap
 from netdp.learn import LogisticParties, accuracy, objective, table, train
+from netdp.planning.gossip.descent import calibrate_descent, worst_energy
 from netdp.protocols import CentralDescent, GossipDescent, LocalDescent
 
 STEP, SIGMA, ITERATIONS, DELTA = 0.7, 1.0, 50, 1e-6

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 
 from netdp import graphs
-from netdp.accounting.plan import plan
+from netdp.planning.gossip.plan import plan
 
 EPSILON, DELTA = 1.0, 1e-6
 

@@ -15,13 +15,13 @@ import time
 import numpy as np
 
 from netdp import graphs
-from netdp.accounting.clones import shuffled_epsilon, shuffled_profile
-from netdp.accounting.plan_shuffle import plan_rounds
+from netdp.accounting.heap.clones import shuffled_epsilon, shuffled_profile
 from netdp.accounting.published import network_shuffling as paper
-from netdp.accounting.published import network_shuffling_figures as figures
-from netdp.accounting.spectral_bound import cached_bound, spectral_bound
 from netdp.errors import DataNotFound
+from netdp.graphs.certificate import cached_bound, spectral_bound
 from netdp.graphs.named import data_file
+from netdp.planning.shuffle.plan import plan_rounds
+from netdp.reproduce import network_shuffling as figures
 
 REAL = ("twitch", "facebook-pages", "deezer", "enron")
 

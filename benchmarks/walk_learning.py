@@ -21,8 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from netdp.accounting import trusted_curator
-from netdp.accounting.calibrate_walk import calibrate_walk, smallest
-from netdp.accounting.published.walk_descent import (
+from netdp.accounting.published.amplification.descent import (
     central_calibration,
     code_contributions,
     local_calibration,
@@ -31,6 +30,7 @@ from netdp.accounting.published.walk_descent import (
 from netdp.learn import LogisticParties, accuracy, table
 from netdp.learn.tables import Table
 from netdp.learn.walk import loss, train_walk, train_walks
+from netdp.planning.token.calibrate import calibrate_walk, smallest
 from netdp.privacy import gaussian_mu
 from netdp.protocols.walk import WalkDescent
 

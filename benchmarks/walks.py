@@ -18,8 +18,8 @@ import numpy as np
 
 from measure import peak, run_cases, seconds
 from netdp import graphs
-from netdp.accounting.walk_losses import rule_losses, walk_losses
 from netdp.protocols import GraphWalkSum, RingHistogram, WalkSum
+from netdp.reproduce.walk_losses import rule_losses, walk_losses
 
 REFERENCE = {"seconds": 350.0, "GB": 3.1, "mean": 0.1109, "best": 0.091, "worst": 0.528}
 
@@ -67,8 +67,7 @@ def walkers() -> str:
 
 
 def histogram() -> str:
-    import netdp.accounting.ring  # noqa: F401  registers it
-    from netdp.accounting.registry import certified
+    from netdp.accounting.table import certified
 
     protocol = RingHistogram(10_000, rounds=10, domain=5, gamma=0.2)
     start = time.perf_counter()

@@ -1,9 +1,51 @@
-"""Property tests explore at random on a developer's machine and repeat themselves in continuous integration."""
+"""Small random connected graphs and exact rational factors for all tests; property tests repeat themselves exactly.
 
-import os
+Hypothesis draws the same examples on every machine (a setting, not the environment): a failure can be shown to somebody else.
+"""
 
+import importlib.util
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
 from hypothesis import settings
 
-settings.register_profile("ci", derandomize=True, deadline=None)
-if os.environ.get("CI"):
-    settings.load_profile("ci")
+from netdp import graphs
+
+settings.register_profile("repeatable", derandomize=True, deadline=None)
+settings.load_profile("repeatable")
+
+_spec = importlib.util.spec_from_file_location("brute", Path(__file__).parent / "accounting" / "gossip" / "brute.py")
+brute = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(brute)
+
+
+@pytest.fixture(scope="session")
+def exact_factors():
+    """Exact rational factors of a `Graph`."""
+
+    def run(graph, rounds, observers, **settings):
+        neighbours = [set(graph.neighbors(u).tolist()) for u in range(graph.n)]
+        return brute.exact_factors(neighbours, rounds, list(observers), **settings)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def brute_force():
+    """The module of exact rational computations."""
+    return brute
+
+
+@pytest.fixture(scope="session")
+def random_graph():
+    """A connected random graph of n nodes: a random tree plus some edges."""
+
+    def draw(n, seed, density=0.25):
+        rng = np.random.default_rng(seed)
+        tree = [(int(rng.integers(v)), v) for v in range(1, n)]
+        extra = [(u, v) for u in range(n) for v in range(u + 1, n) if rng.random() < density]
+        return graphs.from_networkx(nx.Graph(nx.Graph(tree + extra).subgraph(range(n))))
+
+    return draw

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import netdp
 
-ORDER = ["errors", "graphs", "privacy", "mechanisms", "protocols", "views", "accounting", "simulate", "audit", "learn",
+ORDER = ["errors", "numerics", "graphs", "privacy", "mechanisms", "protocols", "views", "accounting", "utility",
+         "planning", "simulate", "audit", "learn",
          "peers", "report", "reproduce", "studio", "cli"]  # fmt: skip
 ROOT = Path(netdp.__file__).parent
 

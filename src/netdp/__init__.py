@@ -16,7 +16,7 @@ _PUBLIC = {
     "Central": "netdp.protocols",
     "CentralDescent": "netdp.protocols",
     "ErdosRenyiGossip": "netdp.protocols",
-    "ExpectedError": "netdp.accounting",
+    "ExpectedError": "netdp.utility",
     "Gossip": "netdp.protocols",
     "GossipDescent": "netdp.protocols",
     "Graph": "netdp.graphs",
@@ -27,7 +27,7 @@ _PUBLIC = {
     "PathSum": "netdp.protocols",
     "RandomizedGossip": "netdp.protocols",
     "VaryingGossip": "netdp.protocols",
-    "Policy": "netdp.accounting",
+    "Policy": "netdp.planning",
     "GraphWalkSum": "netdp.protocols",
     "RingHistogram": "netdp.protocols",
     "RingSum": "netdp.protocols",
@@ -36,11 +36,11 @@ _PUBLIC = {
     "WalkHistogram": "netdp.protocols",
     "WalkSum": "netdp.protocols",
     "account": "netdp.accounting",
-    "calibrate": "netdp.accounting",
-    "expected_error": "netdp.accounting",
+    "calibrate": "netdp.planning",
+    "expected_error": "netdp.utility",
     "local_dp": "netdp.accounting",
     "pairwise": "netdp.accounting",
-    "plan": "netdp.accounting",
+    "plan": "netdp.planning",
     "trusted_curator": "netdp.accounting",
 }
 _ROOMS = (
@@ -91,20 +91,12 @@ __all__ = [  # pinned by tests/test_public.py
 ]
 
 if TYPE_CHECKING:
-    from netdp import graphs
-    from netdp.accounting import (
-        ExpectedError,
-        Policy,
-        account,
-        expected_error,
-        local_dp,
-        pairwise,
-        trusted_curator,
-    )
-    from netdp.accounting.calibrate import calibrate
-    from netdp.accounting.plan import plan
+    from netdp.accounting import account, local_dp, pairwise, trusted_curator
     from netdp.errors import NetdpError
     from netdp.graphs import Graph
+    from netdp.planning import Policy
+    from netdp.planning.calibrate import calibrate
+    from netdp.planning.gossip.plan import plan
     from netdp.privacy import Guarantee
     from netdp.protocols import (
         Central,
@@ -126,6 +118,9 @@ if TYPE_CHECKING:
         WalkSum,
     )
     from netdp.simulate import simulate
+    from netdp.utility import ExpectedError, expected_error
+
+    from . import graphs
 
 
 def __getattr__(name: str) -> Any:

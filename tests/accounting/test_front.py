@@ -91,7 +91,7 @@ def test_very_strong_masks_say_upper():
 
 
 def test_too_many_messages_are_bounded(monkeypatch):
-    from netdp.accounting import gossip
+    from netdp.accounting.gossip import exact as gossip
 
     protocol = Gossip(graphs.hypercube(4), rounds=6, sigma=1.0, refresh=0.5, masks=1.0)
     exact = account(protocol, 0)
@@ -104,7 +104,7 @@ def test_too_many_messages_are_bounded(monkeypatch):
 
 
 def test_memory_is_refused_with_a_reason(monkeypatch):
-    from netdp.accounting import krylov
+    from netdp.accounting.gossip import krylov
 
     def no_memory(*_, **__):
         raise MemoryError

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from netdp import graphs
-from netdp.accounting.token import path_energy
+from netdp.accounting.token.known_path import path_energy
 from netdp.errors import InvalidValue, Unsupported
 from netdp.protocols import GraphWalkSum, RingHistogram, RingSum, WalkHistogram, WalkSum
 from netdp.protocols.path import PathSum

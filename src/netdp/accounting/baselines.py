@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from functools import singledispatch
 from typing import Any, Protocol
 
 import numpy as np
 
 from netdp.errors import Unsupported
-from netdp.privacy import Adjacency, Claim, GaussianCurve, Guarantee
+from netdp.privacy import Adjacency, Claim, GaussianCurve, Guarantee, ProfileCurve
+from netdp.privacy.curve import Curve
 from netdp.protocols import Central, CentralDescent, Gossip, GossipDescent, Local, LocalDescent
 
-from .registry import certified
+from .table import certified
 
 REFERENCES = ("J. Dong, A. Roth, W. Su. Gaussian Differential Privacy. JRSS B, 2022.",)
 _LOCAL = "every party publishes its own noisy value"
@@ -94,3 +96,14 @@ def _statement(protocol: _HasLocalMu, factor: Any, observers: tuple[int, ...] | 
         references=REFERENCES,
         factor=factor,
     )
+
+
+def single_response(epsilon0: float, domain: int) -> ProfileCurve:
+    """The profile of one L-ary randomized response: (e^ε₀ − e^ε)₊/(e^ε₀ + L − 1)."""
+    top = math.expm1(epsilon0) / (math.expm1(epsilon0) + domain)
+    return ProfileCurve([0.0, epsilon0], [top * (1 + 1e-12), 0.0])
+
+
+def said(curve: Curve, assumption: str, claim: Claim = Claim.UPPER) -> Guarantee:
+    """What everybody who sees the answer of a baseline learns about each party."""
+    return Guarantee(curve=curve, observers="everybody", claim=claim, assumptions=(assumption,), references=REFERENCES)

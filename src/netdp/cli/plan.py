@@ -60,9 +60,9 @@ def plan(
     reports are as good as shuffled by a trusted shuffler (--epsilon0), and the least noisy reports for a target (--epsilon).
     """
     from netdp import graphs
-    from netdp.accounting.plan import plan as make_plan
-    from netdp.accounting.policy import Policy
     from netdp.errors import InvalidValue
+    from netdp.planning.gossip.plan import plan as make_plan
+    from netdp.planning.policy import Policy
     from netdp.report.planning import advice_table, plan_table
 
     from .progress import progress_bar
@@ -103,7 +103,7 @@ def plan(
             raise InvalidValue(
                 "--advise compares topologies, so it cannot name parties: leave --policy and --observer out"
             )
-        from netdp.accounting.advise import advise as make_advice
+        from netdp.planning.gossip.advise import advise as make_advice
 
         with progress_bar("planning") as progress:
             advice = make_advice(network, settings.epsilon, settings.delta, progress=progress, **options)  # type: ignore[arg-type]

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from netdp import graphs
-from netdp.accounting import ShufflePlan, TokenPlan, calibrate_epsilon0, plan_rounds, plan_token
 from netdp.errors import InvalidValue
 from netdp.graphs import Graph
+from netdp.planning import ShufflePlan, TokenPlan, calibrate_epsilon0, plan_rounds, plan_token
 from netdp.protocols import GraphWalkSum, RingSum, Shuffle, WalkSum
 from netdp.report.comparison import compare, comparison_table
 from netdp.report.curves import save_curves

@@ -12,24 +12,14 @@ Graph('hypercube(8)', n=256, m=1024)
 0.222222
 """
 
-from netdp.graphs import mixing, spectrum
 from netdp.graphs.convert import from_networkx
-from netdp.graphs.families import (
-    complete,
-    erdos_renyi,
-    geometric,
-    grid,
-    hypercube,
-    path,
-    regular,
-    ring,
-    star,
-    torus,
-)
+from netdp.graphs.families import complete, erdos_renyi, geometric, grid, hypercube, path, regular, ring, star, torus
 from netdp.graphs.files import ReadReport, read, read_with_report
 from netdp.graphs.graph import Graph
 from netdp.graphs.named import Dataset, dataset, datasets
 from netdp.graphs.spec import parse
+
+from . import mixing, spectrum
 
 __all__ = [
     "Dataset",

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from netdp.errors import GraphError
-from netdp.graphs import _csr
 from netdp.graphs._csr import Float
 from netdp.graphs.graph import Graph
+
+from . import _csr
 
 
 def from_networkx(G: Any, *, name: str | None = None) -> Graph:

@@ -28,9 +28,10 @@ from pathlib import Path
 import numpy as np
 
 from netdp.errors import FileFormatError
-from netdp.graphs import _csr
 from netdp.graphs._csr import Int
 from netdp.graphs.graph import Graph
+
+from . import _csr
 
 logger = logging.getLogger("netdp.graphs")
 

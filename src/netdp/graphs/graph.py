@@ -16,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from netdp.errors import GraphError, InvalidValue
-from netdp.graphs import _csr
 from netdp.graphs._check import checked_edges, listed, node_count, whole
 from netdp.graphs._csr import Float, Int, Int32
+
+from . import _csr
 
 _SLOTS = ("indptr", "indices", "n", "name", "labels", "positions", "laplacian_spectrum", "_memo")
 

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 
 from netdp.errors import InvalidValue
-from netdp.graphs import _csr
 from netdp.graphs.graph import Graph
+
+from . import _csr
 
 #: The kinds that `mixing_matrix` knows.
 MIXINGS = ("metropolis", "maximum-degree", "lazy-metropolis", "lazy-maximum-degree")
@@ -86,7 +87,7 @@ def mixing_matrix(graph: Graph, kind: str = "metropolis") -> Any:
 def edge_denominators(graph: Graph, kind: str = "metropolis") -> _csr.Int:
     """The weight of every entry of the adjacency matrix as 1/denominator, exactly: W is rational.
 
-    Aligned with `graph.indices`. `netdp.accounting.wide` uses it where floating point cannot decide.
+    Aligned with `graph.indices`. `netdp.accounting.gossip.wide` uses it where floating point cannot decide.
 
     >>> from netdp.graphs import path
     >>> edge_denominators(path(4), "lazy-metropolis").tolist()

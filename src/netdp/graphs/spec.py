@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from netdp.errors import InvalidValue
-from netdp.graphs import families
 from netdp.graphs.files import read
 from netdp.graphs.graph import Graph
 from netdp.graphs.named import dataset, datasets
+
+from . import families
 
 #: family: (constructor, parameters in order with their types, an example)
 _FAMILIES: dict[str, tuple[Callable[..., Graph], dict[str, type], str]] = {

@@ -20,11 +20,12 @@ from typing import Any
 import numpy as np
 
 from netdp.errors import InvalidValue, Unsupported
-from netdp.graphs import _csr
 from netdp.graphs._check import real
 from netdp.graphs._csr import Float
 from netdp.graphs.graph import Graph
 from netdp.graphs.mixing import MIXINGS, mixing_matrix
+
+from . import _csr
 
 #: Up to this many nodes all eigenvalues are computed (about a second); above, only the extreme one.
 DENSE_LIMIT = 2000

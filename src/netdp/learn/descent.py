@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from netdp.errors import InvalidValue
-from netdp.graphs.kernels import csr_times_block
+from netdp.numerics.kernels import csr_times_block
 from netdp.protocols import CentralDescent, GossipDescent, LocalDescent, response
 
 FloatArray = npt.NDArray[np.float64]

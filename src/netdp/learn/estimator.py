@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from netdp import graphs as graph_families
 from netdp.accounting import account
-from netdp.accounting.calibrate_descent import calibrate_descent
 from netdp.errors import InvalidValue
 from netdp.graphs import Graph
+from netdp.planning.gossip.descent import calibrate_descent
 from netdp.protocols import GossipDescent
 
 from .binary import BinaryLinear, few_enough

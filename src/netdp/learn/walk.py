@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from netdp.errors import InvalidValue
-from netdp.protocols.checks import count
+from netdp.numerics.checks import count
 from netdp.protocols.walk import WalkDescent
 
 from .logistic import LogisticParties, accuracy, objective

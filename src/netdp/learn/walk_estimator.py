@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from netdp.accounting import account
-from netdp.accounting.calibrate_walk import calibrate_walk
 from netdp.errors import InvalidValue
+from netdp.numerics.checks import count
+from netdp.planning.token.calibrate import calibrate_walk
 from netdp.privacy import Guarantee
-from netdp.protocols.checks import count
 from netdp.protocols.walk import WalkDescent
 
 from .binary import BinaryLinear, few_enough

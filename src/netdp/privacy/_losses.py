@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from netdp.privacy._numeric import UNIT, FloatArray
+from netdp.numerics.arrays import UNIT, FloatArray
 
 LARGEST = 600.0
 """Losses above this are not told apart from infinite ones: e^ε must fit in a double."""

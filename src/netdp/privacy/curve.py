@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 from numpy.typing import ArrayLike
 
 from netdp.errors import Unsupported
-from netdp.privacy._numeric import FloatArray, sealed
+from netdp.numerics.arrays import FloatArray, sealed
 
 
 class Curve(ABC):

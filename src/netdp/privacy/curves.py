@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from netdp.errors import InvalidValue
-from netdp.privacy._numeric import (
+from netdp.numerics.arrays import (
     FloatArray,
     as_floats,
     check_losses,

@@ -35,7 +35,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from netdp.errors import InvalidValue
-from netdp.privacy._numeric import (
+from netdp.numerics.arrays import (
     TINIEST,
     UNIT,
     FloatArray,

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from netdp.errors import InvalidValue
-from netdp.privacy._losses import LARGEST, Composition, LossGrid, default_step
-from netdp.privacy._numeric import (
+from netdp.numerics.arrays import (
     UNIT,
     FloatArray,
     as_floats,
@@ -23,6 +22,7 @@ from netdp.privacy._numeric import (
     jsonable,
     scalar_or_array,
 )
+from netdp.privacy._losses import LARGEST, Composition, LossGrid, default_step
 from netdp.privacy.curve import Curve
 
 _MOST_CELLS = 1 << 22

@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Self
 
-from .checks import count, positive
+from netdp.numerics.checks import count, positive
 
 
 @dataclass(frozen=True)

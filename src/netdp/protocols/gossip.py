@@ -31,8 +31,8 @@ from netdp.errors import InvalidValue
 from netdp.graphs import Graph
 from netdp.graphs.mixing import MIXINGS, mixing_matrix
 from netdp.graphs.spectrum import chebyshev_gamma, spectral_gap
+from netdp.numerics.checks import count, non_negative, positive
 
-from .checks import count, non_negative, positive
 from .description import fields_of
 
 FloatArray = npt.NDArray[np.float64]

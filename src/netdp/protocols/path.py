@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from netdp.errors import InvalidValue
+from netdp.numerics.checks import count, non_negative, positive
 
-from .checks import count, non_negative, positive
 from .description import Described
 
 UserArray = npt.NDArray[np.int32]

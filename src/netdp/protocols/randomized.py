@@ -23,8 +23,8 @@ from netdp.errors import InvalidValue, Unsupported
 from netdp.graphs import Graph
 from netdp.graphs.mixing import MIXINGS, mixing_matrix
 from netdp.graphs.spectrum import DENSE_LIMIT
+from netdp.numerics.checks import count, positive
 
-from .checks import count, positive
 from .description import fields_of
 
 FloatArray = npt.NDArray[np.float64]

@@ -22,8 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from netdp.errors import InvalidValue
+from netdp.numerics.checks import count, positive, switch
 
-from .checks import count, positive, switch
 from .description import Described
 
 FloatArray = npt.NDArray[np.float64]

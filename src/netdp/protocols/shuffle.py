@@ -18,8 +18,8 @@ from typing import Any, ClassVar
 
 from netdp.errors import GraphError, InvalidValue
 from netdp.graphs import Graph
+from netdp.numerics.checks import count, non_negative, positive
 
-from .checks import count, non_negative, positive
 from .description import Described
 from .walk import transition_matrix
 

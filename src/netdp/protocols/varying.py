@@ -19,8 +19,8 @@ from scipy import sparse
 from netdp.errors import InvalidValue, Unsupported
 from netdp.graphs import Graph, erdos_renyi
 from netdp.graphs.mixing import MIXINGS, mixing_matrix
+from netdp.numerics.checks import count, positive
 
-from .checks import count, positive
 from .description import fields_of
 from .gossip import Gossip
 

@@ -28,8 +28,8 @@ import numpy as np
 
 from netdp.errors import InvalidValue
 from netdp.graphs import Graph
+from netdp.numerics.checks import count, non_negative, positive
 
-from .checks import count, non_negative, positive
 from .description import Described
 from .ring import check_response, response_epsilon
 

@@ -13,8 +13,8 @@ from rich.text import Text
 
 from netdp.accounting import account, local_dp, trusted_curator
 from netdp.errors import NetdpError
+from netdp.numerics.arrays import jsonable
 from netdp.privacy import Guarantee
-from netdp.privacy._numeric import jsonable
 from netdp.privacy.readable import readable
 from netdp.protocols import Shuffle
 

@@ -6,10 +6,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from netdp.accounting.advise import Advice
-from netdp.accounting.plan import Option, Plan
-from netdp.accounting.plan_shuffle import ShufflePlan
-from netdp.accounting.token_plan import TokenPlan
+from netdp.planning.gossip.advise import Advice
+from netdp.planning.gossip.plan import Option, Plan
+from netdp.planning.shuffle.plan import ShufflePlan
+from netdp.planning.token.plan import TokenPlan
 from netdp.privacy.readable import readable
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from netdp.graphs.kernels import csr_times_block
+from netdp.numerics.kernels import csr_times_block
 from netdp.protocols import ErdosRenyiGossip, Gossip, VaryingGossip
 from netdp.views import Transcript, transcribe
 

@@ -15,7 +15,7 @@ from .run import Normal, Record, Run, execute, prepared
 
 @execute.register
 def _randomized(protocol: RandomizedGossip, values: npt.ArrayLike, seed: int, normal: Normal, record: Any) -> Run:
-    from netdp.graphs.kernels import average_along
+    from netdp.numerics.kernels import average_along
 
     data, observers = prepared(values, protocol.graph, record)
     noise = protocol.sigma * normal(data.shape)

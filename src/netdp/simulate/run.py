@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from netdp.accounting.utility import checked_values
 from netdp.errors import InvalidValue, Unsupported
 from netdp.graphs import Graph
 from netdp.protocols import CentralDescent, GossipDescent, LocalDescent, WalkDescent
+from netdp.utility.gossip import checked_values
 from netdp.views import Transcript, observer_set
 
 FloatArray = npt.NDArray[np.float64]

@@ -22,7 +22,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from netdp.graphs.kernels import csr_times_block
+from netdp.numerics.kernels import csr_times_block
 from netdp.protocols import Gossip, GossipRounds
 
 from .observers import observer_set

@@ -1,1 +1,6 @@
-"""Formulas from papers, computed as printed, each with its known errata: to compare with, never offered as a guarantee."""
+"""The papers' formulas as printed, each with its known errata. None of them is a guarantee.
+
+muffliato/           Cyffers, Even, Bellet, Massoulié: Muffliato (NeurIPS 2022)
+amplification/       Cyffers, Bellet: Privacy Amplification by Decentralization (2021 and AISTATS 2022)
+network_shuffling    Liew et al.: Network Shuffling (SIGMOD 2022)
+"""

@@ -1,6 +1,6 @@
 """Network shuffling as printed (Liew et al., SIGMOD 2022): Theorems 5.3–5.6, Tables 1, 3 and 4.
 
-**These are not guarantees at finite t**, see `ERRATA`; the certified accountant is `netdp.accounting.shuffling`, and
+**These are not guarantees at finite t**, see `ERRATA`; the certified accountant is `netdp.accounting.shuffle`, and
 far tighter.
 
     all, stationary     5.3   ε = A²ε₁²/2 + Aε₁√(2 ln 1/δ) at δ + δ₂,  A = (e^ε₀ − 1)e^{2ε₀},
@@ -20,13 +20,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from netdp.accounting.table import published
 from netdp.errors import InvalidValue, Unsupported
 from netdp.graphs import Graph
+from netdp.graphs.certificate import cached_bound, normalised
 from netdp.privacy import Adjacency, Claim, Guarantee, ProfileCurve
 from netdp.protocols import Shuffle
-
-from ..registry import published
-from ..spectral_bound import cached_bound, normalised
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -202,7 +201,7 @@ def epsilon(protocol: Shuffle, delta: float) -> float:
 
 @published.register
 def _network_shuffling(protocol: Shuffle, observers: Any, **_: Any) -> Guarantee:
-    from ..shuffling import curator_and
+    from netdp.accounting.shuffle.shuffling import curator_and
 
     if members := curator_and(protocol, observers):
         raise Unsupported(

@@ -1,0 +1,74 @@
+"""From factors of the local-DP loss to a guarantee in words: what is claimed, assumed and cited for gossip."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from netdp.accounting.published.muffliato import theorems as muffliato
+from netdp.privacy import Adjacency, Claim, GaussianCurve, Guarantee, RenyiCurve
+from netdp.protocols import Gossip, GossipDescent, RandomizedGossip, VaryingGossip
+
+FloatArray = npt.NDArray[np.float64]
+
+REFERENCES = (
+    "netdp, docs/guarantees.md: exact loss of linear-Gaussian views, refreshed and masked gossip.",
+    "J. Dong, A. Roth, W. Su. Gaussian Differential Privacy. JRSS B, 2022.",
+)
+
+
+def certified_statement(
+    protocol: Gossip | RandomizedGossip | VaryingGossip,
+    factor: FloatArray,
+    observers: tuple[int, ...] | str,
+    claim: Claim,
+    slack: float,
+    notes: tuple[str, ...],
+) -> Guarantee:
+    return Guarantee(
+        curve=GaussianCurve(np.sqrt(factor) * protocol.local_mu),
+        targets=None,
+        observers=observers,
+        adjacency=Adjacency.REPLACE,
+        claim=claim,
+        assumptions=(*gossip_assumptions(protocol), *notes),
+        references=REFERENCES,
+        factor=factor,
+        slack=slack,
+    )
+
+
+def published_statement(
+    protocol: Gossip | GossipDescent | RandomizedGossip,
+    factor: FloatArray,
+    observers: tuple[int, ...] | str,
+    errata: tuple[str, ...] = (),
+) -> Guarantee:
+    return Guarantee(
+        curve=RenyiCurve.linear(factor * protocol.local_mu**2 / 2),
+        targets=None,
+        observers=observers,
+        adjacency=Adjacency.REPLACE,
+        claim=Claim.PUBLISHED,
+        assumptions=("the formula of the paper, as printed; it is not a bound",),
+        references=muffliato.REFERENCES,
+        errata=(*muffliato.ERRATA, *errata),
+        factor=factor,
+    )
+
+
+def gossip_assumptions(protocol: Gossip | RandomizedGossip | VaryingGossip) -> tuple[str, ...]:
+    """What must hold for the certified number to hold."""
+    assumptions = [
+        f"two values of one party differ by at most {protocol.sensitivity:g} in L2 norm (clip before the noise is added)",
+        "all parties follow the protocol to its end; the observers pool their own data, noise and all they receive",
+        "graph, weights, rounds and noise levels are public; messages are readable by sender and receiver alone",
+        "values are fixed before the first send and do not react to messages",
+        "every party keeps its final estimate; if party p publishes it, count p among the observers",
+        "noise is real-valued Gaussian; a deployment on a grid adds its distance to δ",
+    ]
+    if isinstance(protocol, Gossip) and protocol.masks > 0:
+        assumptions.append(
+            "the mask of an edge is known to its two ends only; drawn from a shared seed, it is as good as its generator"
+        )
+    return tuple(assumptions)

@@ -1,0 +1,25 @@
+"""The least noise, and the best protocol, for a privacy target. The only room that searches.
+
+calibrate             the noise of one protocol for a target
+target, audience      what is asked for, and against whom
+policy                limits per pair, from a file
+gossip/ token/ shuffle/   how each family is planned
+"""
+
+from .calibrate import calibrate
+from .gossip.plan import Plan, plan
+from .policy import Policy
+from .shuffle.plan import ShufflePlan, calibrate_epsilon0, plan_rounds
+from .token.plan import TokenPlan, plan_token
+
+__all__ = [
+    "Plan",
+    "Policy",
+    "ShufflePlan",
+    "TokenPlan",
+    "calibrate",
+    "calibrate_epsilon0",
+    "plan",
+    "plan_rounds",
+    "plan_token",
+]

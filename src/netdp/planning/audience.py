@@ -1,0 +1,95 @@
+"""Against whom a target must hold: every party alone, some parties alone, and sets that collude."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from netdp.errors import InvalidValue, Unsupported
+from netdp.graphs import Graph
+from netdp.graphs.symmetry import vertex_transitive
+from netdp.views import observer_set
+
+# Above this many parties "every pair" is refused: name the observers, and the result holds for them.
+MAX_EVERYBODY = 4096
+DRAWS = 20
+
+
+@dataclass(frozen=True)
+class Audience:
+    """Sets of observers; `same` says that one of the single observers stands for all (vertex-transitive graphs)."""
+
+    singles: tuple[int, ...]
+    coalitions: tuple[tuple[int, ...], ...]
+    everybody: bool
+    same: bool
+    words: str
+
+    def sets(self, *, symmetric: bool) -> list[tuple[int, ...]]:
+        """The sets to account for; `symmetric` says that the target treats all pairs at one distance alike."""
+        singles = self.singles[:1] if self.same and symmetric else self.singles
+        return [*((v,) for v in singles), *self.coalitions]
+
+    @property
+    def everyone_covered(self) -> bool:
+        """Whether the target holds against every party alone, not only against those named."""
+        return self.everybody
+
+
+def audience(
+    graph: Graph,
+    observers: Iterable[int | str] | int | str | None = None,
+    colluders: float | Sequence[Iterable[int | str]] | None = None,
+    *,
+    seed: int = 0,
+    draws: int = DRAWS,
+) -> Audience:
+    """Who looks.
+
+    observers : each of these alone; None means every party alone.
+    colluders : in addition, sets that pool what they see; or a fraction such as 0.1: that many parties drawn at random,
+        `draws` times, from `seed`. A drawn coalition says nothing about other coalitions of that size, only about
+        its own subsets.
+
+    >>> from netdp import graphs
+    >>> audience(graphs.ring(6), colluders=[[0, 2]]).words
+    'every single party; 1 named coalition'
+    """
+    same = False
+    if observers is None:
+        same = vertex_transitive(graph)
+        if graph.n > MAX_EVERYBODY and not same:
+            raise Unsupported(
+                f"every pair of {graph.n:,} parties is more than is certified at once (limit {MAX_EVERYBODY:,} parties); "
+                "name observers=[…], and the result will hold for those observers only"
+            )
+        singles = tuple(range(graph.n))
+        words = ["every single party"]
+    else:
+        singles = observer_set(graph, observers)
+        count = len(singles)
+        words = [f"{'this single party' if count == 1 else f'these {count} single parties'} only"]
+    coalitions: tuple[tuple[int, ...], ...] = ()
+    if isinstance(colluders, float | int):
+        size = _size(graph.n, float(colluders))
+        if isinstance(draws, bool) or not isinstance(draws, int) or draws < 1:
+            raise InvalidValue(f"draws must be a whole number ≥ 1, got {draws!r}")
+        rng = np.random.default_rng(seed)
+        coalitions = tuple(tuple(sorted(rng.choice(graph.n, size, replace=False).tolist())) for _ in range(draws))
+        words.append(
+            f"{draws} coalitions of {size} parties drawn at random (seed {seed}), other coalitions may learn more"
+        )
+    elif colluders is not None:
+        coalitions = tuple(observer_set(graph, members) for members in colluders)
+        if not coalitions:
+            raise InvalidValue("colluders is empty; give sets such as [[0, 1]], a fraction such as 0.1, or None")
+        words.append(f"{len(coalitions)} named coalition{'s' if len(coalitions) > 1 else ''}")
+    return Audience(singles, coalitions, observers is None, same, "; ".join(words))
+
+
+def _size(n: int, fraction: float) -> int:
+    if not 0 < fraction < 1:
+        raise InvalidValue(f"colluders must be a fraction strictly between 0 and 1 or a list of sets, got {fraction!r}")
+    return min(max(1, round(fraction * n)), n - 1)

@@ -1,0 +1,143 @@
+"""The certified demand of a protocol: how much noise a target asks for, over all pairs and coalitions in question.
+
+Factors do not depend on σ: masks (κσ²) and refresh (rσ²/T) are proportional to σ², so the whole noise covariance is
+σ² times a matrix without σ (docs/guarantees.md). One certification serves every σ.
+
+**Looking at few observers and yet at all.** A worst case over observers needs the exact loss only of those who can
+be the worst. An observer that were told *all* first messages would learn at least what it does learn: with S = I + κL′ that
+bound is [S⁻¹]_uu (and 1 without masks, 0 out of reach), one small inverse instead of a Krylov space. Observers are
+visited in the order of that bound until the next bound is no larger than the worst exact loss found: nobody skipped
+can be worse.
+
+**Without masks** the worst factor is 1 and needs no computation: a neighbour's first message is x_u + ση_u itself,
+refresh or not, and no view is worth more than every party's x + ση, from which all messages follow by adding noise
+that does not depend on x.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import linalg
+
+from netdp.accounting.gossip.exact import factors
+from netdp.errors import InvalidValue
+from netdp.planning.audience import Audience
+from netdp.planning.target import Target
+from netdp.privacy import Claim, gaussian_epsilon
+from netdp.privacy.guarantee import weakest
+from netdp.protocols import Gossip
+from netdp.views import GossipView
+
+FloatArray = npt.NDArray[np.float64]
+Progress = Callable[[int, int], None]
+
+# A dense inverse per observer pays only up to here; above, the exact loss is the quicker of the two.
+_MAX_BOUNDED = 512
+# Added to the bound: far above the rounding of a Cholesky factorisation of condition 1e8.
+_BOUND_MARGIN = 1e-6
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What was certified about a protocol's factors, whatever its σ."""
+
+    demand: float  # (σ/Δ)² at least
+    party: int  # who asks for it; -1 for a mean
+    observers: tuple[int, ...]  # against whom
+    worst_factor: float  # over all pairs and coalitions in question, whatever the scope
+    claim: Claim
+    slack: float
+    examined: int  # sets accounted for exactly
+    covered: int  # sets that the result holds for
+
+    def worst_epsilon(self, protocol: Gossip, delta: float) -> float:
+        """ε of the worst pair or coalition at the protocol's σ, also outside the scope."""
+        return float(gaussian_epsilon(np.sqrt(self.worst_factor) * protocol.local_mu, delta))
+
+
+def certify(protocol: Gossip, target: Target, who: Audience, progress: Progress | None = None) -> Certificate:
+    """The exact demand of `protocol` over everybody in question.
+
+    >>> from netdp import graphs
+    >>> from netdp.planning.audience import audience
+    >>> p = Gossip(graphs.hypercube(4), rounds=8, sigma=1.0, masks=100.0)
+    >>> found = certify(p, Target(p.graph, 1.0, 1e-6), audience(p.graph))
+    >>> round(found.worst_factor, 4), found.covered                  # the curator's limit is 1/15 = 0.0667
+    (0.0703, 16)
+    """
+    sets = who.sets(symmetric=target.symmetric)
+    if protocol.masks == 0 and target.scope == "worst":
+        return _first_message_seen(protocol, target, sets[0], len(who.singles) + len(who.coalitions))
+    prune = target.scope == "worst" and protocol.graph.n <= _MAX_BOUNDED and len(sets) > 2
+    bounds = np.full(len(sets), np.inf)
+    if prune:
+        bounds = np.asarray([target.demand(revealed(GossipView(protocol, members)), members).value for members in sets])
+    protocol.matrix, protocol.gamma  # noqa: B018  computed once, before the threads start
+
+    def one(index: int) -> tuple[float, int, tuple[int, ...], float, Claim, float]:
+        members = sets[index]
+        result = factors(GossipView(protocol, members))
+        asked = target.demand(result.values, members)
+        return asked.value, asked.party, members, float(np.nanmax(result.values)), result.claim, result.slack
+
+    from threadpoolctl import threadpool_limits
+
+    order = np.argsort(-bounds, kind="stable")
+    workers = min(os.cpu_count() or 1, 8)
+    found: list[tuple[float, int, tuple[int, ...], float, Claim, float]] = []
+    # One thread of BLAS per observer: many small products gain more from running side by side.
+    with threadpool_limits(1), ThreadPoolExecutor(workers) as pool:
+        for first in range(0, len(order), workers):
+            if found and max(entry[0] for entry in found) >= bounds[order[first]]:
+                break
+            found.extend(pool.map(one, order[first : first + workers].tolist()))
+            if progress is not None:
+                progress(len(found), len(sets))
+    demand, party, members, *_ = max(found, key=lambda entry: entry[0])
+    return Certificate(
+        demand=demand,
+        party=party,
+        observers=members,
+        worst_factor=max(entry[3] for entry in found),
+        claim=weakest(*(entry[4] for entry in found)),
+        slack=max(entry[5] for entry in found),
+        examined=len(found),
+        covered=len(who.singles) + len(who.coalitions),
+    )
+
+
+def _first_message_seen(protocol: Gossip, target: Target, observers: tuple[int, ...], covered: int) -> Certificate:
+    seen = np.zeros(protocol.graph.n)
+    seen[GossipView(protocol, observers).boundary] = 1.0
+    asked = target.demand(seen, observers)
+    return Certificate(asked.value, asked.party, observers, 1.0, Claim.EXACT, 0.0, 0, covered)
+
+
+def revealed(view: GossipView) -> FloatArray:
+    """An upper bound on the factors, without a Krylov space: the observers are told all first messages.
+
+    >>> from netdp import graphs
+    >>> p = Gossip(graphs.complete(4), rounds=1, sigma=1.0, masks=10.0)
+    >>> float(revealed(GossipView.of(p, 0))[1].round(3))             # (1 + 2/31)/3: 1/3 is the curator's
+    0.355
+    """
+    n = len(view.hidden)
+    values = np.ones(n)
+    if view.protocol.masks > 0:
+        honest = np.flatnonzero(view.hidden)
+        unit = np.zeros((n, len(honest)))
+        unit[honest, np.arange(len(honest))] = 1.0
+        covariance = np.eye(len(honest)) + view.protocol.masks * view.mask_laplacian(unit)[honest]
+        inverse, info = linalg.lapack.dpotri(linalg.cholesky(covariance, check_finite=False))
+        if info != 0:
+            raise InvalidValue(f"masks = {view.protocol.masks:g} is too large to compute with; choose a smaller one")
+        values[honest] = np.minimum(np.diagonal(inverse) * (1 + _BOUND_MARGIN), 1.0)
+    values[view.protocol.graph.distances(list(view.observers)) > view.protocol.rounds] = 0.0
+    values[list(view.observers)] = np.nan
+    return values

@@ -1,0 +1,245 @@
+"""Choose rounds, noise, masks and refresh for the smallest predicted error at a certified privacy target.
+
+`search` proposes settings, `certify` finds the noise that they demand over everybody in question, and the error is
+predicted again with that noise. Nothing that `search` guessed remains in the result: σ, ε and the claim come from
+the certificate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from netdp.errors import InvalidValue, Unsupported
+from netdp.graphs import Graph
+from netdp.planning.audience import DRAWS, Audience, audience
+from netdp.planning.calibrate import with_noise
+from netdp.planning.policy import Policy
+from netdp.planning.target import Target
+from netdp.protocols import Gossip
+from netdp.utility.gossip import ExpectedError
+from netdp.utility.spectral import SpectralError
+
+from .certify import Certificate, certify
+from .search import REFRESH, Finding, Search
+
+Progress = Callable[[int, int], None]
+
+KINDS = ("plain", "refreshed", "masked", "masked, refreshed")
+
+
+@dataclass(frozen=True)
+class Option:
+    """One kind of gossip with its best settings, its certificate and its predicted error."""
+
+    kind: str
+    protocol: Gossip
+    certificate: Certificate
+    error: ExpectedError
+    worst_epsilon: float  # of any pair or coalition looked at, also outside the scope
+
+    @property
+    def rmse(self) -> float:
+        """Root of the predicted mean squared error of a party's answer."""
+        return self.error.rmse
+
+    @property
+    def messages(self) -> float:
+        """Messages that a party sends, on average."""
+        return self.protocol.rounds * 2.0 * self.protocol.graph.m / self.protocol.graph.n
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able."""
+        p, c = self.protocol, self.certificate
+        return {
+            "kind": self.kind,
+            "rounds": p.rounds,
+            "sigma": p.sigma,
+            "masks": p.masks,
+            "refresh": p.refresh,
+            "accelerated": p.accelerated,
+            "rmse": self.rmse,
+            "squared_error": {**asdict(self.error), "total": self.error.total},
+            "messages_per_party": self.messages,
+            "worst_epsilon": self.worst_epsilon if math.isfinite(self.worst_epsilon) else "inf",
+            "certificate": {
+                "claim": c.claim.value,
+                "worst_factor": c.worst_factor,
+                "tightest": {"party": c.party, "observers": list(c.observers)},
+                "sets_covered": c.covered,
+                "sets_examined": c.examined,
+                "slack": c.slack,
+            },
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """The options in the order of `KINDS`, beside local DP and a trusted curator at the same (ε, δ)."""
+
+    graph: Graph
+    target: Target
+    audience: Audience
+    options: tuple[Option, ...]
+    local_rmse: float
+    curator_rmse: float
+    notes: tuple[str, ...]
+
+    @property
+    def best(self) -> Option:
+        """The option of smallest predicted error."""
+        return min(self.options, key=lambda option: option.rmse)
+
+    @property
+    def protocol(self) -> Gossip:
+        """The protocol chosen."""
+        return self.best.protocol
+
+    def option(self, kind: str) -> Option | None:
+        """The option of one kind, if it was planned."""
+        return next((option for option in self.options if option.kind == kind), None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able."""
+        graph, scope = self.graph, self.target.scope
+        return {
+            "graph": {"name": graph.name, "n": graph.n, "m": graph.m, "digest": graph.digest},
+            "epsilon": self.target.epsilon,
+            "delta": self.target.delta,
+            "scope": scope
+            if isinstance(scope, str)
+            else {"policy": scope.source, "rules": [asdict(r) for r in scope.rules]},
+            "holds_for": self.target.words,
+            "holds_against": self.audience.words,
+            "chosen": self.best.kind,
+            "options": [option.to_dict() for option in self.options],
+            "local_dp": {"rmse": self.local_rmse},
+            "trusted_curator": {"rmse": self.curator_rmse},
+            "notes": list(self.notes),
+        }
+
+
+def plan(
+    graph: Graph,
+    epsilon: float | None,
+    delta: float,
+    scope: str | Policy = "worst",
+    *,
+    observers: Iterable[int | str] | int | str | None = None,
+    colluders: float | Sequence[Iterable[int | str]] | None = None,
+    seed: int = 0,
+    draws: int = DRAWS,
+    sensitivity: float = 1.0,
+    mixing: str = "metropolis",
+    max_rounds: int = 200,
+    spread: float | None = None,
+    kinds: Sequence[str] = KINDS,
+    progress: Progress | None = None,
+) -> Plan:
+    """The settings of smallest predicted error whose certified loss meets the target, for each kind of gossip.
+
+    scope, observers, colluders, seed, draws : as in `calibrate`.
+    max_rounds : no more rounds than this. Masks can buy a trusted curator's privacy with rounds; where a graph mixes
+        slowly this decides.
+    spread : mean squared distance of the values from their mean; by default Δ²/4, the largest that values in an
+        interval of length Δ can have.
+
+    >>> from netdp import graphs
+    >>> p = plan(graphs.hypercube(6), epsilon=1.0, delta=1e-6)
+    >>> p.best.kind, p.best.rmse < 1.1 * p.curator_rmse < p.local_rmse / 5
+    ('masked', True)
+    """
+    if isinstance(max_rounds, bool) or not isinstance(max_rounds, int) or max_rounds < 1:
+        raise InvalidValue(f"max_rounds must be a whole number ≥ 1, got {max_rounds!r}")
+    if unknown := [kind for kind in kinds if kind not in KINDS]:
+        raise InvalidValue(f"unknown kind {unknown[0]!r} of gossip; choose from {', '.join(map(repr, KINDS))}")
+    base = Gossip(graph, rounds=1, sigma=1.0, sensitivity=sensitivity, mixing=mixing)
+    if spread is not None and not (math.isfinite(spread) and spread >= 0):
+        raise InvalidValue(f"spread must be a finite number ≥ 0, got {spread!r}")
+    width = base.sensitivity**2 / 4 if spread is None else float(spread)
+    target = Target(graph, epsilon, delta, scope)
+    if target.mu == 0:
+        target.demand(_neighbours_seen(graph), (0,))  # refuses, naming a pair
+        raise Unsupported(f"no noise level meets epsilon = {epsilon} at delta = {delta}; ask for delta > 0")
+    who = audience(graph, observers, colluders, seed=seed, draws=draws)
+    errors = SpectralError(graph, mixing, max_rounds)
+    search = Search(base, target, who, errors, width)
+    options: list[Option] = []
+    notes: list[str] = []
+
+    def add(kind: str, found: Finding | None) -> None:
+        if found is None:
+            notes.append(
+                f"{kind}: not offered, it changes nothing or there is nothing to protect within {max_rounds} rounds"
+            )
+            return
+        certificate = certify(found.protocol, target, who, progress)
+        p = with_noise(found.protocol, target, certificate)
+        options.append(Option(kind, p, certificate, errors.of(p, width), certificate.worst_epsilon(p, delta)))
+
+    if "plain" in kinds:
+        add("plain", search.plain())
+    if "refreshed" in kinds:
+        add("refreshed", search.refreshed())
+        if scope == "worst":
+            notes.append("refreshed: fresh noise cannot help against direct neighbours, who see the first message")
+    if "masked" in kinds or "masked, refreshed" in kinds:
+        found = search.masked()
+        if "masked" in kinds:
+            add("masked", found)
+        if "masked, refreshed" in kinds and found is not None:
+            both = search.masked_refreshed(found.protocol)
+            if both is None:
+                notes.append(
+                    "masked, refreshed: not searched, there are too many messages to follow fresh noise through quickly"
+                )
+            elif both.squared_error >= found.squared_error:
+                notes.append(
+                    "masked, refreshed: fresh noise on top of the masks gains nothing here (r = 0.1 and 1 tried)"
+                )
+            else:
+                add("masked, refreshed", both)
+    if not options:
+        raise InvalidValue(f"nothing to plan for {target.words}: {'; '.join(notes) or 'no kind was asked for'}")
+    masked = next((option for option in options if option.kind == "masked"), None)
+    if masked is not None and masked.certificate.party >= 0:
+        notes.extend(_why_no_better(graph, masked.certificate))
+    return Plan(
+        graph, target, who, tuple(options),
+        local_rmse=base.sensitivity / (target.mu * math.sqrt(graph.n)),
+        curator_rmse=base.sensitivity / (target.mu * graph.n),
+        notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _why_no_better(graph: Graph, certificate: Certificate) -> list[str]:
+    """Say so when the party that decides is cut off from most honest parties: no mask can hide it among them."""
+    honest = [v for v in range(graph.n) if v not in set(certificate.observers)]
+    rest = graph.subgraph(honest)
+    component = rest.components()
+    size = int((component == component[honest.index(certificate.party)]).sum())
+    if 2 * size >= graph.n:
+        return []
+    against = (
+        f"party {certificate.observers[0]}"
+        if len(certificate.observers) == 1
+        else f"a coalition of {len(certificate.observers)}"
+    )
+    return [
+        f"masked: party {certificate.party} decides: without {against} it is connected to {size - 1} other "
+        f"honest parties only, "
+        f"so no masks bring its loss below 1/{size} of local DP's"
+    ]
+
+
+def _neighbours_seen(graph: Graph) -> Any:
+    import numpy as np
+
+    seen = np.zeros(graph.n)
+    seen[graph.neighbors(0)] = 1.0
+    return seen
+
+
+__all__ = ["KINDS", "REFRESH", "Option", "Plan", "plan"]

@@ -1,0 +1,118 @@
+"""The error of the answer where the matrix changes from step to step.
+
+Given the steps, x^T = W_{T−1}⋯W_0 (x + ση), so the expected squared error is ‖W_{0:T}x − x̄1‖²/n + σ²‖W_{0:T}‖²_F/n.
+
+Randomized gossip before its edges are drawn: E‖W_{0:T}y‖² = yᵀG_T y with G_0 = I and G_{t+1} = E[W G_t W] (the steps are
+independent and alike, so their order does not matter). With a_e = (e_u − e_w)/√2, W = I − a_e a_eᵀ with probability p_e, and
+L_p = 2Σ p_e a_e a_eᵀ the Laplacian with weights p,
+
+    G_{t+1} = G_t − (L_p G_t + G_t L_p)/2 + Σ_e p_e (a_eᵀ G_t a_e) a_e a_eᵀ,
+
+an exact recursion on n × n numbers. The mean is kept by every W, so the error is yᵀG_T y/n for y = x − x̄1, plus σ² tr G_T/n.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from netdp.errors import Unsupported
+from netdp.numerics.kernels import average_along, csr_times_block
+from netdp.protocols import RandomizedGossip, VaryingGossip
+from netdp.views import exchanged
+
+from . import gossip as utility
+from .gossip import ExpectedError, checked_values, expected_error
+
+FloatArray = npt.NDArray[np.float64]
+
+# Multiplications of the second-moment recursion: about a minute.
+MAX_PRODUCTS = 3e10
+_BLOCK = 64
+
+
+@expected_error.register
+def _varying_error(protocol: VaryingGossip, values: npt.ArrayLike | None = None) -> ExpectedError:
+    def final(block: FloatArray) -> FloatArray:
+        for W in protocol.matrices:
+            block = csr_times_block(W.indptr, W.indices, W.data, block)
+        return block
+
+    return _given(protocol, values, final)
+
+
+@expected_error.register
+def _randomized_error(
+    protocol: RandomizedGossip, values: npt.ArrayLike | None = None, *, edges: Any = None
+) -> ExpectedError:
+    """In expectation over the edges, or given them (an array or a transcript)."""
+    if edges is None:
+        return _in_expectation(protocol, values)
+    known = exchanged(protocol, edges)
+
+    def final(block: FloatArray) -> FloatArray:
+        block = np.array(block, order="C")
+        average_along(known, block, np.zeros(len(block), dtype=bool), np.empty((0, block.shape[1])))
+        return block
+
+    return _given(protocol, values, final)
+
+
+def _given(
+    protocol: VaryingGossip | RandomizedGossip,
+    values: npt.ArrayLike | None,
+    final: Callable[[FloatArray], FloatArray],
+) -> ExpectedError:
+    n = protocol.graph.n
+    data = checked_values(values, n) if values is not None else np.zeros((n, 1))
+    if n > utility.MAX_PARTIES:
+        raise Unsupported(
+            f"the exact error runs over all pairs of {n} parties; it is offered up to {utility.MAX_PARTIES}"
+        )
+    noise = 0.0
+    for first in range(0, n, _BLOCK):
+        width = min(_BLOCK, n - first)
+        unit = np.zeros((n, width))
+        unit[first + np.arange(width), np.arange(width)] = 1.0
+        noise += float((final(unit) ** 2).sum())
+    mixing = float(((final(data) - data.mean(axis=0)) ** 2).sum()) / n
+    return ExpectedError(protocol.sigma**2 * noise * data.shape[1] / n, 0.0, 0.0, mixing)
+
+
+def _in_expectation(protocol: RandomizedGossip, values: npt.ArrayLike | None) -> ExpectedError:
+    graph = protocol.graph
+    n = graph.n
+    data = checked_values(values, n) if values is not None else np.zeros((n, 1))
+    if 2.0 * (graph.m + n) * n * protocol.steps > MAX_PRODUCTS:
+        raise Unsupported(
+            f"the error over all edge sequences follows {n}² numbers through {protocol.steps} steps, which takes too long; "
+            "ask for the error of one sequence, expected_error(protocol, values, edges=protocol.draw(seed))"
+        )
+    u, w = graph.edges().T
+    chances = protocol.edge_probabilities
+    places = np.concatenate([u, w]), np.concatenate([w, u])
+    weights = sparse.csr_array((np.tile(chances, 2), places), shape=(n, n))
+    degrees = np.asarray(weights.sum(axis=1)).ravel()
+    second = np.eye(n)
+    diagonal = np.arange(n)
+    for _ in range(protocol.steps):
+        energy = 0.5 * (second[u, u] + second[w, w] - 2.0 * second[u, w])  # aᵀGa for every edge
+        half = 0.5 * (
+            degrees[:, None] * second - csr_times_block(weights.indptr, weights.indices, weights.data, second)
+        )
+        second = second - half - half.T
+        share = 0.5 * chances * energy
+        second[u, w] -= share
+        second[w, u] -= share
+        second[diagonal, diagonal] += np.bincount(u, share, n) + np.bincount(w, share, n)
+    spread = data - data.mean(axis=0)
+    return ExpectedError(
+        noise=protocol.sigma**2 * float(np.trace(second)) * data.shape[1] / n,
+        masks=0.0,
+        refresh=0.0,
+        mixing=float((spread * (second @ spread)).sum()) / n,
+    )

@@ -1,0 +1,338 @@
+"""Uniform shuffling: against exact sums, against all data of binary and ternary response, and against itself."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from netdp.accounting.heap.clones import Heap, response_profile, shuffled_epsilon, shuffled_profile
+from netdp.errors import InvalidValue, Unsupported
+from netdp.privacy import GaussianCurve
+
+
+def exact_delta(others, epsilon0, epsilon, *, keep=1, sure=0, sure_p=0, p=None):
+    """The double sum over the counts (a, b), in 50 digits: binary symbols, or told blanks when p is given."""
+    with mpmath.workdps(50):
+        e, grow = mpmath.exp(mpmath.mpf(epsilon0)), mpmath.exp(mpmath.mpf(epsilon))
+        p = 1 / (e + 1) if p is None else mpmath.mpf(p)
+        one = {(0, 0): mpmath.mpf(1)}
+
+        def add(law, chance):
+            out = {}
+            for (a, b), mass in law.items():
+                for (i, j), part in (((1, 0), chance), ((0, 1), chance), ((0, 0), 1 - 2 * chance)):
+                    out[a + i, b + j] = out.get((a + i, b + j), 0) + mass * part
+            return out
+
+        for _ in range(others):
+            one = add(one, p * keep)
+        for _ in range(sure):
+            one = add(one, mpmath.mpf(sure_p))
+        q = e * p
+        total = mpmath.mpf(0)
+        for a, b in itertools.product(range(others + sure + 2), repeat=2):
+            left, right = one.get((a - 1, b), 0), one.get((a, b - 1), 0)
+            total += max(0, q * left + p * right - grow * (p * left + q * right))
+        return total
+
+
+def heap_delta(laws, victim, grow):
+    """δ of a shuffled heap: `laws` of the others' reports, the victim's two laws; max of both directions, exactly."""
+
+    def heap(first):
+        out = {tuple([0] * len(first)): Fraction(1)}
+        for law in [first, *laws]:
+            new = {}
+            for counts, mass in out.items():
+                for symbol, chance in enumerate(law):
+                    key = tuple(c + (i == symbol) for i, c in enumerate(counts))
+                    new[key] = new.get(key, 0) + mass * chance
+            out = new
+        return out
+
+    P, Q = heap(victim[0]), heap(victim[1])
+    return max(
+        sum((max(Fraction(0), P[h] - grow * Q[h]) for h in P), Fraction(0)),
+        sum((max(Fraction(0), Q[h] - grow * P[h]) for h in P), Fraction(0)),
+    )
+
+
+@pytest.mark.parametrize("others", [1, 2, 7, 20])
+@pytest.mark.parametrize("epsilon0", [0.1, 1.0, 4.0])
+def test_equals_the_exact_double_sum(others, epsilon0):
+    heap = Heap.of(others, epsilon0)
+    for epsilon in np.linspace(0, epsilon0, 9)[:-1]:
+        exact = exact_delta(others, epsilon0, epsilon)
+        computed = heap.deltas(epsilon)[0]
+        assert exact <= computed <= exact * (1 + mpmath.mpf(10) ** -10) + mpmath.mpf(10) ** -29
+
+
+@pytest.mark.parametrize("settings_", [{"keep": 0.6}, {"sure": 5, "sure_p": 0.25}, {"p": 0.1}])
+def test_thinned_sure_and_told(settings_):
+    extra = {**settings_, **({"q": 0.1 * math.exp(1.5)} if "p" in settings_ else {})}
+    heap = Heap.of(9, 1.5, **extra)
+    for epsilon in (0.0, 0.3, 0.9, 1.4):
+        exact = exact_delta(9, 1.5, epsilon, **settings_)
+        assert exact * (1 - mpmath.mpf(10) ** -14) <= heap.deltas(epsilon)[0] <= exact * (1 + mpmath.mpf(10) ** -9)
+
+
+def test_large_heap_against_mpmath():
+    """One size of heap at n = 10⁵, where windows, recurrences and the subtraction matter."""
+    heap = Heap.of(100_000, 1.0)
+    epsilon = heap.epsilon(1e-12)
+    with mpmath.workdps(40):
+        e, grow = mpmath.exp(1), mpmath.exp(mpmath.mpf(epsilon))
+        for j in (0, len(heap.which) // 2, len(heap.which) - 1):
+            s = int(heap.coins.s[j])
+            a = math.ceil(s * (grow * e - 1) / ((e - 1) * (1 + grow)))
+            g = mpmath.binomial(s - 1, a - 1) / mpmath.mpf(2) ** (s - 1)
+            tail, term = mpmath.mpf(0), g
+            for k in range(a, s):
+                term = term * (s - k) / k
+                tail += term
+                if term < tail * mpmath.mpf(10) ** -30:
+                    break
+            exact = g * (e - grow) / (e + 1) - (grow - 1) * tail
+            found = heap.coins.deltas(np.array([j]), np.ones(1), 1.0, np.array([epsilon]))[0, 0]
+            assert exact <= found <= exact * (1 + mpmath.mpf(10) ** -7)
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 6])
+def test_binary_response_all_data(n):
+    """Truth over all data of the others: never above; telling who is no clone is all that is lost."""
+    e = Fraction(3)
+    response = [(e / (e + 1), 1 / (e + 1)), (1 / (e + 1), e / (e + 1))]
+    curve = Heap.of(n - 1, math.log(3))
+    closest = math.inf
+    for grow in (Fraction(1), Fraction(5, 4), Fraction(3, 2), Fraction(2), Fraction(5, 2), Fraction(14, 5)):
+        worst = max(
+            heap_delta([response[x] for x in data], response, grow)
+            for data in itertools.combinations_with_replacement((0, 1), n - 1)
+        )
+        bound = curve.deltas(math.log(grow))[0]
+        assert worst <= Fraction(bound) + Fraction(1, 10**14)
+        closest = min(closest, bound / float(worst)) if worst else closest
+    assert closest < 1.35
+    # just below ε₀ only the victim's own symbol helps: there the bound is the truth of the worst data
+    near = Fraction(2999, 1000)
+    worst = heap_delta([response[1]] * (n - 1), response, near)
+    assert curve.deltas(math.log(near))[0] == pytest.approx(
+        float(max(worst, heap_delta([response[0]] * (n - 1), response, near))), rel=1e-6
+    )
+
+
+@pytest.mark.parametrize("domain", [3, 4])
+def test_larger_response_all_data(domain):
+    gamma = Fraction(1, 2)
+    uniform = gamma / domain
+
+    def law(x):
+        return tuple(uniform + (1 - gamma if i == x else 0) for i in range(domain))
+
+    n, epsilon0 = 4, math.log1p(domain)
+    bound = response_profile(n - 1, domain, 0.5, epsilons=np.linspace(0, epsilon0, 12))
+    told = shuffled_profile(n - 1, epsilon0, p=float(uniform), q=float(uniform + 1 - gamma), epsilons=bound.epsilons)
+    every = shuffled_profile(n - 1, epsilon0, epsilons=bound.epsilons)
+    for i, epsilon in enumerate(bound.epsilons[:-1]):
+        grow = Fraction(math.exp(epsilon))
+        worst = max(
+            heap_delta([law(x) for x in data], (law(0), law(1)), grow)
+            for data in itertools.combinations_with_replacement(range(domain), n - 1)
+        )
+        for curve in (bound, told, every):
+            assert worst <= Fraction(curve.deltas[i]) + Fraction(1, 10**14)
+        assert bound.deltas[i] <= told.deltas[i] * (1 + 1e-9)
+    assert bound.delta(0.1) < 1.6 * float(
+        max(
+            heap_delta([law(x) for x in data], (law(0), law(1)), Fraction(math.exp(0.1)))
+            for data in itertools.combinations_with_replacement(range(domain), n - 1)
+        )
+    )
+
+
+@pytest.mark.parametrize(("domain", "others", "sure"), [(5, 12, 0), (5, 9, 4), (3, 0, 10), (40, 15, 15)])
+def test_response_against_the_sum_over_all_counts(domain, others, sure):
+    """E(Z₁ + … + Z_n)₊/n over the numbers of both symbols and of blanks, written out for every number of uniform draws."""
+    gamma = 0.4
+    epsilon0 = math.log1p(domain * (1 - gamma) / gamma)
+    eps = np.linspace(0, epsilon0, 8)[:-1]
+    e, exact = math.exp(epsilon0), np.zeros(len(eps))
+    for drawn in range(others + 1):
+        chance = math.comb(others, drawn) * gamma**drawn * (1 - gamma) ** (others - drawn)
+        T = drawn + sure + 1
+        for a in range(T + 1):
+            for b in range(T - a + 1):
+                c = T - a - b
+                ways = math.comb(T, a) * math.comb(T - a, b) * (1 - 2 / domain) ** c / domain ** (a + b)
+                grow = np.exp(eps)
+                score = (e * a + b + c - grow * (a + e * b + c)) / (e + domain - 1) * domain / T
+                exact += chance * ways * np.maximum(score, 0)
+    found = response_profile(others, domain, gamma, sure=sure, epsilons=eps).deltas
+    assert found == pytest.approx(exact, rel=1e-8)
+    assert (found >= exact * (1 - 1e-12)).all()
+
+
+def test_counting_two_symbols_alone_would_be_unsound():
+    """The case that forbids it: four values, the others all hold the third; the fourth gives the victim's blanks away."""
+    p, q, m = Fraction(1, 16), Fraction(13, 16), 3
+    laws = [(p, p, q, p)] * m
+    victim = ((q, p, p, p), (p, q, p, p))
+    merged = [(p, p, q + p)] * m, ((q, p, 2 * p), (p, q, 2 * p))
+    grow = Fraction(137, 11)
+    truth, counted = heap_delta(laws, victim, grow), heap_delta(*merged, grow)
+    assert truth > 18 * counted
+    assert truth <= Fraction(response_profile(m, 4, 0.25, epsilons=[math.log(137 / 11)]).deltas[-1])
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.lists(st.floats(0.02, 1.0), min_size=3, max_size=4),
+    st.lists(st.floats(-1.0, 1.0), min_size=3, max_size=4),
+    st.lists(st.lists(st.floats(-1.0, 1.0), min_size=4, max_size=4), min_size=1, max_size=3),
+    st.floats(0.0, 0.95),
+)
+def test_any_randomizer(base, tilt, tilts, part):
+    """Random ε₀-DP randomizers, everybody with a law of its own: the default p and q hold for all of them."""
+    size = min(len(base), len(tilt))
+
+    def law(t):
+        weights = np.array(base[:size]) * np.exp(0.7 * np.array(t[:size]))
+        return weights / weights.sum()
+
+    laws = [law(t) for t in tilts]
+    zero, one = law(tilt), law([-t for t in tilt])
+    logs = np.log(np.array([zero, one, *laws]))
+    epsilon0 = float(max(np.abs(a - b).max() for a, b in itertools.combinations(logs, 2))) + 1e-9
+    exact = [tuple(Fraction(float(x)) for x in row) for row in (zero, one, *laws)]
+    epsilon = part * epsilon0
+    truth = heap_delta(exact[2:], exact[:2], Fraction(math.exp(epsilon)))
+    assert float(truth) <= shuffled_profile(len(laws), epsilon0, epsilons=[epsilon]).delta(epsilon) + 1e-12
+
+
+@pytest.mark.parametrize(("epsilon0", "expected"), [(0.5, 0.01753), (1.0, 0.04208), (2.0, 0.11209)])
+def test_twitch_sized(epsilon0, expected):
+    """n = 9498, δ = 2e-6; with 2021's p = e^−ε₀/2 it is 0.0198, 0.0517 and 0.1522."""
+    found = shuffled_epsilon(9497, epsilon0, 2e-6)
+    assert found == pytest.approx(expected, rel=1e-3)
+    older = shuffled_epsilon(9497, epsilon0, 2e-6, p=math.exp(-epsilon0) / 2)
+    assert older == pytest.approx({0.5: 0.01976, 1.0: 0.05170, 2.0: 0.15216}[epsilon0], rel=1e-3)
+    assert found < older
+    # below: binary response itself, whose sum is nearly normal
+    own = 1 / (1 + math.exp(-epsilon0))
+    truth = GaussianCurve(math.tanh(epsilon0 / 2) / math.sqrt(9497 * own * (1 - own))).epsilon(2e-6)
+    assert truth < found < math.sqrt(2) * truth  # √(2e/(e+1)) is what telling costs
+
+
+@pytest.mark.parametrize("others", [9, 500, 9_999, 999_999])
+@pytest.mark.parametrize("epsilon0", [0.3, 1.0, 5.0])
+def test_the_curve_is_close_to_the_direct_epsilon(others, epsilon0):
+    curve, heap = shuffled_profile(others, epsilon0), Heap.of(others, epsilon0)
+    assert len(curve.epsilons) < 600
+    for delta in (1e-3, 1e-6, 1e-9, 1e-14):
+        direct = heap.epsilon(delta)
+        assert direct <= curve.epsilon(delta) * (1 + 1e-9) + 1e-300
+        if direct > 0.05 * heap.epsilon(1e-6):
+            assert curve.epsilon(delta) <= direct * 1.001
+        assert heap.deltas(direct)[0] <= delta
+
+
+def test_bins_cost_little():
+    fine = shuffled_epsilon(40_000, 1.0, 1e-8)
+    from netdp.accounting.heap import counts as heap_counts
+
+    width = heap_counts._BIN
+    try:
+        heap_counts._BIN = 0.0
+        assert shuffled_epsilon(40_000, 1.0, 1e-8) <= fine <= shuffled_epsilon(40_000, 1.0, 1e-8) * 1.0002
+    finally:
+        heap_counts._BIN = width
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(0, 3000), st.integers(1, 200), st.floats(0.05, 6.0), st.floats(1.01, 1.5), st.floats(0.0, 1.0))
+def test_monotone(others, more, epsilon0, factor, keep):
+    eps = np.linspace(0, epsilon0, 7)
+    base = shuffled_profile(others, epsilon0, keep=keep, epsilons=eps).deltas
+    slack = 1e-9 * base + 1e-28
+    assert (shuffled_profile(others + more, epsilon0, keep=keep, epsilons=eps).deltas <= base + slack).all()
+    assert (shuffled_profile(others, epsilon0, keep=1.0, epsilons=eps).deltas <= base + slack).all()
+    assert (shuffled_profile(others, epsilon0 * factor, keep=keep, epsilons=eps).delta(eps) >= base - slack).all()
+    local = np.maximum(np.exp(epsilon0) - np.exp(eps), 0) / (np.exp(epsilon0) + 1)
+    assert (base <= local * (1 + 1e-12) + 1e-16).all()
+    assert (np.diff(base) <= 0).all()
+    assert base[-1] == 0
+
+
+def test_alone_it_is_the_local_profile():
+    curve = shuffled_profile(0, 2.0)
+    assert curve.epsilons.tolist() == [0.0, 2.0]
+    assert curve.deltas == pytest.approx([math.tanh(1.0), 0.0])
+    assert shuffled_profile(50, 2.0, keep=0.0).delta(1.0) == pytest.approx((math.e**2 - math.e) / (math.e**2 + 1))
+
+
+def test_large_epsilon0_stays_finite():
+    assert shuffled_epsilon(10**6, 40.0, 1e-8) == pytest.approx(40.0, abs=1e-3)
+    with pytest.raises(Unsupported, match="601"):
+        shuffled_profile(10, 601.0)
+
+
+def test_approximate_randomizers():
+    pure, near = Heap.of(999, 1.0), Heap.of(999, 1.0, delta0=1e-12)
+    tau = 1e-12 * (1 + 2 * 999 * math.exp(-1))
+    for epsilon in (0.0, 0.1, 0.3):
+        low, found = pure.deltas(epsilon)[0], near.deltas(epsilon)[0]
+        assert (
+            low + (1 + math.exp(epsilon)) * tau
+            <= found
+            <= low * (1 + 1e-9) + (1 + math.exp(epsilon)) * tau * (1 + 1e-9)
+        )
+    assert near.deltas(1.0)[0] == pytest.approx(1e-12)  # the local statement takes over
+    assert near.epsilon(1e-13) == math.inf
+    assert pure.epsilon(1e-6) < near.epsilon(1e-6) < pure.epsilon(0.99e-6)
+    curve = near.profile()
+    assert (np.diff(curve.deltas) <= 0).all()
+    assert near.epsilon(1e-6) <= curve.epsilon(1e-6) <= near.epsilon(1e-6) * 1.001
+
+
+def test_approximate_brute_force():
+    """A response that betrays itself with probability δ₀: the truth over all data is below."""
+    e, leak = Fraction(2), Fraction(1, 50)
+    stay = (1 - leak) / (e + 1)
+    laws = ((stay * e, stay, leak, 0), (stay, stay * e, 0, leak))
+    heap = Heap.of(3, math.log(2), delta0=float(leak))
+    for grow in (Fraction(1), Fraction(5, 4), Fraction(3, 2), Fraction(2), Fraction(5, 2)):
+        worst = max(
+            heap_delta([laws[x] for x in data], laws, grow)
+            for data in itertools.combinations_with_replacement((0, 1), 3)
+        )
+        assert float(worst) <= heap.deltas(math.log(grow))[0] + 1e-12
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: shuffled_profile(-1, 1.0), "others.*-1"),
+        (lambda: shuffled_profile(5, 0.0), "epsilon0"),
+        (lambda: shuffled_profile(5, 1.0, p=0.7), "p must lie.*0.7"),
+        (lambda: shuffled_profile(5, 1.0, q=0.9), "q must lie.*0.9"),
+        (lambda: shuffled_profile(5, 1.0, sure=3), "sure_p"),
+        (lambda: shuffled_profile(5, 1.0, keep=1.5), "keep.*1.5"),
+        (lambda: shuffled_profile(5, 1.0, epsilons=[-1.0]), "epsilons"),
+        (lambda: shuffled_epsilon(5, 1.0, 2.0), "delta.*2.0"),
+        (lambda: response_profile(5, 1, 0.5), "domain"),
+        (lambda: response_profile(5, 3, 0.0), "gamma"),
+        (lambda: shuffled_profile(5, 1.0, p=0.1, q=0.2, sure=2, sure_p=0.4, blank=0.3), "do not match"),
+    ],
+)
+def test_refusals(call, words):
+    with pytest.raises(InvalidValue, match=words):
+        call()
+
+
+def test_response_with_nothing_to_hide():
+    assert response_profile(10, 4, 1.0).delta(0.0) == 0

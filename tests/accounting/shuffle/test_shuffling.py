@@ -1,0 +1,236 @@
+"""Network shuffling against the truth on graphs of four and five users: all walks, all responses, all data."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from netdp import graphs
+from netdp.accounting.heap.clones import shuffled_epsilon, shuffled_profile
+from netdp.accounting.shuffle import shuffling
+from netdp.accounting.shuffle.separation import separation
+from netdp.accounting.table import certified
+from netdp.errors import InvalidValue, Unsupported
+from netdp.protocols import Shuffle
+
+E0 = math.log(3)
+RESPONSE = np.array([[0.75, 0.25], [0.25, 0.75]])
+EPSILONS = np.array([0.0, 0.1, 0.25, 0.45, 0.7, 0.95, 1.08])
+
+
+def add(law, items):
+    """The multiset grown by one independent item."""
+    out = {}
+    for held, mass in law.items():
+        for item, chance in items:
+            key = tuple(sorted((*held, item)))
+            out[key] = out.get(key, 0.0) + mass * chance
+    return out
+
+
+def heap(items):
+    law = {(): 1.0}
+    for one in items:
+        law = add(law, one)
+    return law
+
+
+def single(law, n):
+    """Every holder hands over one report at random, or a response to 0 if it holds none."""
+    out = {}
+    for held, mass in law.items():
+        ones = []
+        for user in range(n):
+            mine = [content for place, content in held if place == user]
+            ones.append(sum(mine) / len(mine) if mine else RESPONSE[0, 1])
+        for said in itertools.product((0, 1), repeat=n):
+            chance = math.prod(p if bit else 1 - p for p, bit in zip(ones, said, strict=True))
+            out[said] = out.get(said, 0.0) + mass * chance
+    return out
+
+
+def distance(P, Q, epsilon):
+    grow = math.exp(epsilon)
+    keys = P.keys() | Q.keys()
+    gaps = np.array([(P.get(k, 0.0), Q.get(k, 0.0)) for k in keys])
+    return max(np.maximum(gaps @ [1, -grow], 0).sum(), np.maximum(gaps @ [-grow, 1], 0).sum())
+
+
+def truth(protocol, victim):
+    """True δ at EPSILONS, the worst over the others' data."""
+    n = protocol.n
+    places = np.linalg.matrix_power(protocol.transition.toarray(), protocol.rounds)
+
+    def view(data):
+        items = [
+            [((i, c), places[u, i] * RESPONSE[data[u], c]) for i in range(n) for c in (0, 1) if places[u, i] > 0]
+            for u in range(n)
+        ]
+        law = heap(items)
+        return single(law, n) if protocol.reporting == "single" else law
+
+    worst = np.zeros(len(EPSILONS))
+    for others in itertools.product((0, 1), repeat=n - 1):
+        sides = [view([*others[:victim], x, *others[victim:]]) for x in (0, 1)]
+        worst = np.maximum(worst, [distance(*sides, e) for e in EPSILONS])
+    return worst
+
+
+KITE = graphs.Graph.from_edges(4, [(0, 1), (1, 2), (0, 2), (2, 3)])
+
+
+@pytest.mark.parametrize("reporting", ["all", "single"])
+@pytest.mark.parametrize(
+    ("graph", "rounds", "laziness"),
+    [(KITE, 2, 0.0), (KITE, 6, 0.0), (KITE, 5, 0.3), (graphs.complete(4), 2, 0.0), (graphs.ring(4), 6, 0.5)],
+)
+def test_never_below_the_truth(graph, rounds, laziness, reporting):
+    protocol = Shuffle(graph, rounds, E0, reporting=reporting, laziness=laziness)
+    bound = shuffling.curator_heap(protocol, separation(protocol).value).deltas(EPSILONS)
+    for victim in (0, 3):  # the best and the worst connected of the kite, where 1 is like 0
+        assert (truth(protocol, victim) <= bound + 1e-12).all()
+
+
+def test_calling_a_short_walk_mixed_would_be_unsound():
+    """The trusted shuffler's δ is below the truth after two rounds: what the published proof overlooks, and s repairs."""
+    protocol = Shuffle(KITE, 2, E0)
+    uniform = shuffling.uniform_heap(protocol).deltas(EPSILONS)
+    assert max((truth(protocol, victim) / np.maximum(uniform, 1e-300)).max() for victim in range(4)) > 1.2
+
+
+def test_five_users():
+    graph = graphs.Graph.from_edges(5, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (0, 2)])
+    protocol = Shuffle(graph, 9, E0)
+    bound = shuffling.curator_heap(protocol, separation(protocol).value).deltas(EPSILONS)
+    assert (truth(protocol, 3) <= bound + 1e-12).all()
+
+
+def test_where_positions_are_exactly_stationary_it_is_the_uniform_shuffler():
+    protocol = Shuffle(graphs.complete(4), 1, E0, laziness=0.25)
+    loss = certified(protocol, "curator")
+    uniform = shuffled_profile(3, E0, epsilons=EPSILONS)
+    assert loss.curve.delta(EPSILONS) == pytest.approx(uniform.delta(EPSILONS), rel=2e-3)
+    # and the truth is that of a uniform shuffle of the contents, to the last digit
+    contents = np.zeros(len(EPSILONS))
+    for others in itertools.product((0, 1), repeat=3):
+        sides = [heap([list(enumerate(RESPONSE[x])) for x in (*others, own)]) for own in (0, 1)]
+        contents = np.maximum(contents, [distance(*sides, e) for e in EPSILONS])
+    assert truth(protocol, 0) == pytest.approx(contents, abs=1e-12)
+    assert (contents <= loss.curve.delta(EPSILONS)).all()
+
+
+def test_irregular_degrees_cost_nothing_once_mixed():
+    star = graphs.star(30)
+    protocol = Shuffle(star, 200, 1.0, laziness=0.5)
+    assert certified(protocol, "curator").epsilon(1e-3) == pytest.approx(shuffled_epsilon(29, 1.0, 1e-3), rel=2e-3)
+
+
+def colluding_truth(protocol, spy, victim):
+    """As `truth`, for the curator and one user who links, reads and times everything that passes through its hands."""
+    P, t = protocol.transition.toarray(), protocol.rounds
+    honest = [u for u in range(protocol.n) if u != spy]
+
+    def items(u, x):
+        law = {}
+        for path in itertools.product(range(protocol.n), repeat=t):
+            walk = (u, *path)
+            chance = math.prod(P[a, b] for a, b in itertools.pairwise(walk))
+            if chance == 0:
+                continue
+            seen = tuple((s, walk[s - 1], walk[s + 1] if s < t else -1) for s in range(1, t + 1) if walk[s] == spy)
+            for content in (0, 1):
+                key = (walk[-1], content, seen)
+                law[key] = law.get(key, 0.0) + chance * RESPONSE[x, content]
+        return list(law.items())
+
+    made = {(u, x): items(u, x) for u in honest for x in (0, 1)}
+    worst = np.zeros(len(EPSILONS))
+    rest = [u for u in honest if u != victim]
+    for data in itertools.product((0, 1), repeat=len(rest)):
+        base = heap([made[u, x] for u, x in zip(rest, data, strict=True)])
+        sides = [add(base, made[victim, x]) for x in (0, 1)]
+        worst = np.maximum(worst, [distance(*sides, e) for e in EPSILONS])
+    return worst
+
+
+@pytest.mark.parametrize(("graph", "rounds", "laziness"), [(graphs.complete(4), 2, 0.25), (KITE, 3, 0.3)])
+def test_one_colluder(graph, rounds, laziness):
+    protocol = Shuffle(graph, rounds, E0, laziness=laziness)
+    for spy in (0, 3):
+        bound = shuffling.coalition_curve(protocol, (spy,), shuffling.hide(protocol, (spy,)))
+        assert np.isnan(bound.delta(0.0)[spy])
+        for victim in (1, 2) if spy == 0 else (0, 2):
+            real = colluding_truth(protocol, spy, victim)
+            found = np.array([bound.delta(e)[victim] for e in EPSILONS])
+            assert (real <= found + 1e-12).all()
+            assert (
+                real > shuffled_profile(2, E0, epsilons=EPSILONS).delta(EPSILONS) + 1e-9
+            ).any()  # unhidden, it fails
+    if graph is not KITE:
+        local = (math.exp(E0) - 1) / (math.exp(E0) + 1)
+        assert np.nanmax(bound.delta(0.0)) < 0.97 * local  # something is gained
+
+
+def test_more_colluders_never_help_privacy():
+    protocol = Shuffle(graphs.regular(60, 8, 0), 12, 1.0)
+    one, two = (certified(protocol, ("curator", *who)) for who in ([5], [5, 17]))
+    both = np.setdiff1d(np.arange(60), [5, 17])
+    assert (one.delta(0.3)[both] <= two.delta(0.3)[both] + 1e-12).all()
+    assert one.observers == "curator with user 5"
+    far = np.array([u for u in both if not protocol.graph.has_edge(u, 5)])
+    assert one.epsilon(0.2)[far].max() < 0.9
+    # a neighbour hands its report to the colluder with probability 1/8: no ε below ε₀ at a δ well under that
+    near = protocol.graph.neighbors(5)
+    assert one.epsilon(1e-3)[near].min() > 0.95
+
+
+def test_a_cut_off_user_has_nothing_but_epsilon0():
+    path = graphs.Graph.from_edges(6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 2), (2, 5), (5, 3)])
+    loss = certified(Shuffle(path, 10, 1.0, laziness=0.2), ("curator", 1))
+    assert loss.epsilon(1e-9)[0] == pytest.approx(1.0)
+    assert loss.delta(0.0)[0] == pytest.approx(math.tanh(0.5))
+    assert loss.delta(0.0)[3] < math.tanh(0.5)
+
+
+def test_statement():
+    loss = certified(Shuffle(graphs.regular(200, 10, 1), 25, 1.0), "curator")
+    assert loss.claim.value == "upper"
+    assert loss.observers == "curator"
+    assert loss.curve.shape == ()
+    assert any("colludes" in line for line in loss.assumptions)
+    assert not any("coins" in line for line in loss.assumptions)
+    assert "curator" in loss.describe(delta=1e-4)
+    big = certified(Shuffle(graphs.regular(1800, 10, 1), 60, 1.0), "curator")
+    assert any("coins" in line for line in big.assumptions)
+    assert big.epsilon(1e-5) == pytest.approx(shuffled_epsilon(1799, 1.0, 1e-5), rel=1e-2)
+
+
+def test_walks_that_do_not_mix_are_refused_with_a_way_out():
+    short = Shuffle(graphs.regular(200, 4, 1), 3, 2.0)
+    with pytest.raises(Unsupported, match=r"after 3 rounds.*s ≤ 1.*epsilon0 = 2.*rounds=\d+ would do") as refusal:
+        certified(short, "curator")
+    enough = int(str(refusal.value).split("rounds=")[1].split()[0])
+    assert certified(short.replace(rounds=enough), "curator").epsilon(1 / 200) < 0.9
+
+
+def test_approximate_randomizer():
+    graph = graphs.regular(200, 10, 1)
+    pure = certified(Shuffle(graph, 25, 1.0), "curator")
+    near = certified(Shuffle(graph, 25, 1.0, delta0=1e-9), "curator")
+    tau = 1e-9 * (1 + 2 * 199 / math.e)
+    assert pure.delta(0.2) < near.delta(0.2) <= pure.delta(0.2) + 2.3 * tau + 1e-3 * pure.delta(0.2)
+
+
+@pytest.mark.parametrize(
+    ("observers", "words"),
+    [([0], "read by the curator"), ("nobody", "nobody"), ((), "curator"), (("curator", 99), "99"), (3, "got 3")],
+)
+def test_observers(observers, words):
+    with pytest.raises(InvalidValue, match=words):
+        certified(Shuffle(graphs.complete(6), 3, 1.0), observers)
+
+
+def test_large_coalitions_are_refused():
+    with pytest.raises(Unsupported, match="1001"):
+        certified(Shuffle(graphs.regular(1001, 4, 0), 30, 1.0), ("curator", 1))

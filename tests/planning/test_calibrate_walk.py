@@ -1,0 +1,91 @@
+"""The least noise for a target: it is met, and half a per cent less does not meet it."""
+
+import math
+
+import numpy as np
+import pytest
+
+import netdp
+from netdp.errors import InvalidValue, Unsupported
+from netdp.planning.token.calibrate import calibrate_walk, smallest
+from netdp.protocols import RingSum, WalkDescent, WalkSum
+
+DELTA = 1e-6
+
+
+@pytest.mark.parametrize(
+    ("protocol", "epsilon", "observers"),
+    [
+        (WalkSum(40, 80, 1.0), 0.5, 1),
+        (WalkSum(40, 80, 1.0, contributions=2), 0.5, 1),
+        (WalkSum(12, 24, 1.0, sender="known"), 1.0, 2),
+        (WalkDescent(100, 300, 1.0, step=0.1, clip=0.4), 1.0, 1),
+        (WalkDescent(20, 40, 1.0, step=0.1, sender="known"), 2.0, 1),
+        (WalkDescent(2000, 20_000, 1.0, step=0.1, clip=0.4), 10.0, 1),  # iteration is best at first, secrecy in the end
+    ],
+    ids=["sum", "limited", "known", "descent", "descent-known", "descent-weak-noise"],
+)
+def test_the_target_is_met_and_no_less_noise_would_do(protocol, epsilon, observers):
+    found = calibrate_walk(protocol, epsilon, DELTA, observers)
+    assert found == protocol.replace(sigma=found.sigma)
+    group = list(range(observers))
+    assert float(netdp.account(found, group).epsilon(DELTA)) <= epsilon
+    less = protocol.replace(sigma=found.sigma * 0.995)
+    assert float(netdp.account(less, group).epsilon(DELTA)) > epsilon
+
+
+def test_the_start_does_not_matter():
+    """With weak noise blocks are best, with strong noise single steps: how many bounds there are depends on σ."""
+    sigmas = [calibrate_walk(WalkSum(60, 300, sigma), 0.2, DELTA).sigma for sigma in (0.05, 100.0)]
+    assert sigmas[0] == pytest.approx(sigmas[1], rel=2e-3)
+
+
+def test_zero_out_needs_less():
+    p = WalkDescent(100, 300, 1.0, step=0.1)
+    zeroed = calibrate_walk(p, 1.0, DELTA, adjacency="zero-out")
+    assert zeroed.sigma < calibrate_walk(p, 1.0, DELTA).sigma
+    assert float(netdp.account(zeroed, [0], adjacency="zero-out").epsilon(DELTA)) <= 1.0
+
+
+@pytest.mark.parametrize("noise", ["single", "distributed"])
+def test_rings(noise):
+    found = calibrate_walk(RingSum(12, 5, 1.0, noise=noise), 1.0, DELTA)
+    worst = [float(np.nanmax(netdp.account(found, [v]).epsilon(DELTA))) for v in range(12)]
+    assert 0.999 < max(worst) <= 1.0
+    less = found.replace(sigma=found.sigma * 0.995)
+    assert max(float(np.nanmax(netdp.account(less, [v]).epsilon(DELTA))) for v in range(12)) > 1.0
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [(0.0, 1e-6), (-1.0, 1e-6), (math.inf, 1e-6), (math.nan, 1e-6), (1.0, 0.0), (1.0, 1.0)]
+)
+def test_targets_that_make_no_sense(epsilon, delta):
+    with pytest.raises(InvalidValue, match="finite epsilon > 0"):
+        calibrate_walk(WalkSum(20, 40, 1.0), epsilon, delta)
+
+
+def test_what_cannot_be_calibrated():
+    with pytest.raises(Unsupported, match="closing=True"):
+        calibrate_walk(RingSum(6, 3, 1.0, closing=False), 1.0, DELTA)
+    with pytest.raises(Unsupported, match="who colludes"):
+        calibrate_walk(RingSum(6, 3, 1.0), 1.0, DELTA, observers=2)
+    for observers in (0, 20, -1):
+        with pytest.raises(InvalidValue, match="cannot collude"):
+            calibrate_walk(WalkSum(20, 40, 1.0), 1.0, DELTA, observers)
+
+
+def test_smallest_finds_the_root_from_anywhere():
+    for guess in (1e-6, 0.1, 3.0, 1e6):
+        calls = []
+
+        def loss(sigma, calls=calls):
+            calls.append(sigma)
+            return 2.0 / sigma + 1.0 / sigma**2
+
+        root = smallest(loss, 1.5, guess)
+        assert loss(root) <= 1.5 < loss(root * (1 - 1.1e-3))
+        assert root in calls
+    with pytest.raises(Unsupported, match="no noise level"):
+        smallest(lambda sigma: 2.0, 1.0, 1.0)
+    # a loss that is infinite below
+    assert smallest(lambda sigma: math.inf if sigma < 2 else 1.0, 1.0, 1.0) == pytest.approx(2.0, rel=2e-3)

@@ -1,0 +1,118 @@
+"""Plans meet their target by an independent accounting, and their error by an independent prediction."""
+
+import numpy as np
+import pytest
+
+from netdp import Gossip, account, expected_error, graphs, pairwise
+from netdp.errors import InvalidValue, Unsupported
+from netdp.planning.gossip.advise import advise, topologies
+from netdp.planning.gossip.plan import plan
+from netdp.planning.policy import Policy, Rule
+from netdp.privacy import gaussian_mu
+from netdp.utility.spectral import SpectralError
+
+DELTA = 1e-6
+
+
+@pytest.mark.parametrize(
+    "graph", [graphs.hypercube(4), graphs.grid(3, 5), graphs.star(7), graphs.regular(12, 3, seed=1)]
+)
+@pytest.mark.parametrize("mixing", ["metropolis", "lazy-maximum-degree"])
+@pytest.mark.parametrize("accelerated", [False, True])
+def test_spectral_error_is_the_expected_error(graph, mixing, accelerated):
+    errors = SpectralError(graph, mixing, rounds=12)
+    values = np.random.default_rng(0).uniform(size=graph.n)
+    for rounds in (1, 2, 3, 12):
+        p = Gossip(
+            graph,
+            rounds=rounds,
+            sigma=1.5,
+            masks=4.0,
+            refresh=0.7,
+            accelerated=accelerated,
+            sensitivity=1.0,
+            mixing=mixing,
+        )
+        ours, theirs = errors.of(p), expected_error(p, values)
+        for name in ("noise", "masks", "refresh"):
+            assert getattr(ours, name) == pytest.approx(getattr(theirs, name), rel=1e-9)
+        assert theirs.mixing <= ours.mixing * (1 + 1e-9) + 1e-15
+        assert errors.of(p, spread=float(values.var())).mixing >= theirs.mixing * (1 - 1e-9)
+
+
+def test_worst_spread_is_attained():
+    # the eigenvector of an even ring's slowest mode that has entries ±1/2: values at both ends of the interval
+    graph = graphs.ring(8)
+    p = Gossip(graph, rounds=1, sigma=1.0)
+    halves = np.array([0, 1, 0, 1, 0, 1, 0, 1.0])
+    slowest = SpectralError(graph, rounds=1).of(p).mixing
+    assert expected_error(p, halves).mixing <= slowest
+
+
+@pytest.mark.parametrize("graph", [graphs.hypercube(5), graphs.regular(24, 4, seed=2), graphs.grid(4, 5)])
+def test_every_option_meets_the_target(graph):
+    found = plan(graph, 1.0, DELTA, max_rounds=80)
+    mu = float(gaussian_mu(1.0, DELTA))
+    assert found.local_rmse == pytest.approx(1 / (mu * graph.n**0.5))
+    assert found.curator_rmse == pytest.approx(1 / (mu * graph.n))
+    for option in found.options:
+        assert pairwise(option.protocol).worst_epsilon(DELTA) <= 1.0
+        assert option.worst_epsilon <= 1.0
+        noise = expected_error(option.protocol)
+        assert option.error.total - option.error.mixing == pytest.approx(noise.total, rel=1e-9)
+    assert found.best.kind.startswith("masked")
+    assert found.curator_rmse < found.best.rmse < 1.2 * found.curator_rmse
+    assert found.option("plain").rmse >= found.local_rmse
+
+
+def test_colluding_plan():
+    graph = graphs.hypercube(5)
+    found = plan(graph, 1.0, DELTA, colluders=[[0, 1, 2]], kinds=("masked",))
+    assert account(found.protocol, [0, 1, 2]).worst_epsilon(DELTA) <= 1.0
+    assert pairwise(found.protocol).worst_epsilon(DELTA) <= 1.0
+
+
+@pytest.mark.parametrize("scope", ["beyond:2", "mean", Policy((Rule("*", "distance>=2", 1.0),))])
+def test_other_scopes(scope):
+    graph = graphs.torus(4, 4)
+    epsilon = None if isinstance(scope, Policy) else 1.0
+    found = plan(graph, epsilon, DELTA, scope, max_rounds=40)
+    far = np.array([graph.distances(v) >= 2 for v in range(graph.n)])
+    for option in found.options:
+        loss = pairwise(option.protocol)
+        if scope == "mean":
+            assert np.nanmean(loss.mu**2, axis=0).max() <= gaussian_mu(1.0, DELTA) ** 2
+        else:
+            assert loss.epsilon(DELTA)[far].max() <= 1.0
+        assert option.worst_epsilon >= loss.worst_epsilon(DELTA) * (1 - 1e-9)
+    refreshed, plain = found.option("refreshed"), found.option("plain")
+    assert refreshed.rmse < plain.rmse  # refresh does help those far away
+
+
+def test_what_stands_in_the_way_is_named():
+    found = plan(graphs.path(6), 1.0, DELTA, kinds=("masked",), max_rounds=60)
+    assert any("party 0 decides" in note or "party 5 decides" in note for note in found.notes)
+    with pytest.raises(Unsupported, match="no noise level meets this"):
+        plan(graphs.ring(6), 1.0, 0.0)
+    with pytest.raises(InvalidValue, match="unknown kind 'best'"):
+        plan(graphs.ring(6), 1.0, DELTA, kinds=("best",))
+    with pytest.raises(InvalidValue, match="max_rounds must be a whole number ≥ 1, got 0"):
+        plan(graphs.ring(6), 1.0, DELTA, max_rounds=0)
+    with pytest.raises(InvalidValue, match="spread"):
+        plan(graphs.ring(6), 1.0, DELTA, spread=-1.0)
+
+
+def test_plans_are_scale_free():
+    one = plan(graphs.hypercube(4), 1.0, DELTA, kinds=("masked",))
+    ten = plan(graphs.hypercube(4), 1.0, DELTA, kinds=("masked",), sensitivity=10.0)
+    assert ten.best.rmse == pytest.approx(10 * one.best.rmse)
+    assert ten.protocol.masks == one.protocol.masks
+
+
+def test_advice():
+    advice = advise(graphs.ring(16), 1.0, DELTA, max_rounds=60)
+    assert len(advice.candidates) == len(topologies(graphs.ring(16)))
+    good = [c for c in advice.candidates if c.option.rmse <= 1.5 * c.plan.curator_rmse]
+    assert advice.recommended.cost == min(c.cost for c in good)
+    assert advice.recommended.graph.name in advice.sentence
+    assert advice.to_dict()["recommended"] == advice.recommended.graph.name
