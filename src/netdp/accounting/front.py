@@ -10,23 +10,20 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from netdp.accounting.gossip.exact import factors
-from netdp.accounting.gossip.krylov import Progress
 from netdp.accounting.gossip.statements import certified_statement, published_statement
 from netdp.accounting.published.muffliato import theorems as muffliato
 from netdp.accounting.token.known_path import path_pairs
 from netdp.errors import InvalidValue, Unsupported
 from netdp.graphs import Graph
+from netdp.numerics.arrays import Progress
 from netdp.privacy import GaussianCurve, Guarantee, RenyiCurve
 from netdp.privacy.guarantee import weakest
 from netdp.protocols import Gossip, PathSum, RingSum, Shuffle
 from netdp.views import GossipView, curator_set, observer_set
 
 from .table import certified, published
-
-FloatArray = npt.NDArray[np.float64]
 
 METHODS = ("certified", "published")
 # A matrix of this many parties takes 3 GB.

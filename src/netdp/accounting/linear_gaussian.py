@@ -13,12 +13,10 @@ refuses.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from netdp.errors import Unsupported
+from netdp.numerics.arrays import FloatArray
 from netdp.views import LinearGaussianView
-
-FloatArray = npt.NDArray[np.float64]
 
 # Relative to the largest singular value of B: below _ZERO rounding, above _CLEAR a real noise.
 _ZERO, _CLEAR = 1e-13, 1e-8

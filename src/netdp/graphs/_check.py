@@ -9,7 +9,7 @@ from typing import Any, SupportsFloat, SupportsIndex
 import numpy as np
 
 from netdp.errors import GraphError, InvalidValue
-from netdp.graphs._csr import Int
+from netdp.numerics.arrays import IntArray
 
 #: Every edge is stored (about 40 bytes each while a graph is built), so a family refuses to go beyond this.
 MAX_EDGES = 100_000_000
@@ -73,7 +73,7 @@ def node_count(n: object) -> int:
     return nodes
 
 
-def checked_edges(n: int, edges: Any) -> Int:
+def checked_edges(n: int, edges: Any) -> IntArray:
     """The edges as an (m, 2) int64 array with u < v, sorted; or a refusal that names the first bad edge."""
     try:
         given = np.asarray(listed(edges))

@@ -9,14 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Int = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Float = npt.NDArray[np.float64]
+from netdp.numerics.arrays import FloatArray, Int32Array, IntArray
 
 
-def distinct(keys: Int) -> Int:
+def distinct(keys: IntArray) -> IntArray:
     """Sorted distinct values. `np.unique` hashes first and is 50 times slower on millions of random keys.
 
     >>> distinct(np.array([3, 1, 3]))
@@ -28,7 +25,7 @@ def distinct(keys: Int) -> Int:
     return ordered[keep]
 
 
-def build(n: int, edges: Int) -> tuple[Int, Int32]:
+def build(n: int, edges: IntArray) -> tuple[IntArray, Int32Array]:
     """CSR of a simple graph from its (m, 2) edges, each listed once, in any order and direction."""
     u, v = edges[:, 0], edges[:, 1]
     # One sort of the keys u·n + v orders rows and, within them, columns; n < 2³¹ keeps the key below 2⁶³.
@@ -41,12 +38,12 @@ def build(n: int, edges: Int) -> tuple[Int, Int32]:
     return indptr, indices
 
 
-def rows_of(indptr: Int) -> Int:
+def rows_of(indptr: IntArray) -> IntArray:
     """The row of every stored entry."""
     return np.repeat(np.arange(indptr.size - 1, dtype=np.int64), np.diff(indptr))
 
 
-def matrix(indptr: Int, indices: Int32, data: npt.NDArray[Any] | None = None) -> Any:
+def matrix(indptr: IntArray, indices: Int32Array, data: FloatArray | None = None) -> Any:
     """A `scipy.sparse.csr_array` with the given values, or ones."""
     from scipy.sparse import csr_array
 
@@ -57,7 +54,7 @@ def matrix(indptr: Int, indices: Int32, data: npt.NDArray[Any] | None = None) ->
     return csr_array((values, indices.astype(index), indptr.astype(index)), shape=(n, n))
 
 
-def components(indptr: Int, indices: Int32) -> tuple[int, Int]:
+def components(indptr: IntArray, indices: Int32Array) -> tuple[int, IntArray]:
     """Number of connected components and the component of every node, numbered by their smallest node."""
     from scipy.sparse.csgraph import connected_components
 
@@ -65,7 +62,7 @@ def components(indptr: Int, indices: Int32) -> tuple[int, Int]:
     return int(count), labels.astype(np.int64)
 
 
-def bipartite(indptr: Int, indices: Int32) -> bool:
+def bipartite(indptr: IntArray, indices: Int32Array) -> bool:
     """Whether the graph has no odd cycle.
 
     The bipartite double cover (two copies of each node, every edge joining different copies) of a connected
@@ -78,7 +75,7 @@ def bipartite(indptr: Int, indices: Int32) -> bool:
     return components(cover_indptr, cover_indices)[0] == 2 * components(indptr, indices)[0]
 
 
-def hops(indptr: Int, indices: Int32, sources: Int) -> Int32:
+def hops(indptr: IntArray, indices: Int32Array, sources: IntArray) -> Int32Array:
     """Hop distance of every node to the nearest source, −1 where there is none.
 
     One breadth-first search (in C) from an extra node wired to all sources gives the order of discovery and

@@ -26,22 +26,17 @@ U_{k−1−j}(λ*/λ̂) ≤ (k − j)T_k(λ*/λ̂). So T_k(λ*/λ̂)·(a − Σ_
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from netdp.errors import GraphError, InvalidValue
+from netdp.numerics.arrays import UNIT, FloatArray, Progress
 
 from . import Graph
 
-FloatArray = npt.NDArray[np.float64]
-Progress = Callable[[int, int], None]
-
-_UNIT = 2.0**-53
 _VECTORS, _OVERLAP = 8, 10**-2.5
 FAILURE = (0.8 * _OVERLAP) ** _VECTORS
 """The probability, over the accountant's own coins, that a certificate is wrong."""
@@ -120,7 +115,7 @@ def _dense(graph: Graph, laziness: float) -> SpectralBound:
     # backward stable: every eigenvalue is within a small multiple of n·u of a true one, in order (Weyl)
     values = np.linalg.eigvalsh(normalised(graph, laziness).toarray())
     value = max(abs(float(values[0])), abs(float(values[-2])))
-    return SpectralBound(min(1.0, value + 16 * graph.n * _UNIT), value, 0, 0.0)
+    return SpectralBound(min(1.0, value + 16 * graph.n * UNIT), value, 0, 0.0)
 
 
 def _certificate(
@@ -145,7 +140,7 @@ def _certificate(
         out -= root[:, None] * (root @ block)
         return out
 
-    noise = (int(graph.degrees.max()) + 13) * _UNIT * 2 / scale
+    noise = (int(graph.degrees.max()) + 13) * UNIT * 2 / scale
     before, now = x, times(x) / scale
     length = float(np.linalg.norm(before, axis=0).max())
     # Σ ε_j and Σ (k − j)ε_j, ε_j ≤ noise·‖y_j‖ + 2u‖y_{j−1}‖
@@ -161,7 +156,7 @@ def _certificate(
         best = min(best, bound)
         if best - scale <= aim or size > 1e100:
             break
-        errors += noise * size + 4 * _UNIT * length
+        errors += noise * size + 4 * UNIT * length
         weighted += errors
         length = size
         following = times(now)

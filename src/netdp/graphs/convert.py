@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from netdp.errors import GraphError
-from netdp.graphs._csr import Float
 from netdp.graphs.graph import Graph
+from netdp.numerics.arrays import FloatArray
 
 from . import _csr
 
@@ -65,7 +65,7 @@ def from_networkx(G: Any, *, name: str | None = None) -> Graph:
     )
 
 
-def _positions(G: Any, nodes: list[Any]) -> Float | None:
+def _positions(G: Any, nodes: list[Any]) -> FloatArray | None:
     try:
         points = np.array([G.nodes[node]["pos"] for node in nodes], dtype=np.float64)
     except (KeyError, TypeError, ValueError):

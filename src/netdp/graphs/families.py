@@ -17,9 +17,9 @@ from math import comb
 import numpy as np
 
 from netdp.graphs._check import affordable, whole
-from netdp.graphs._csr import Float, Int
 from netdp.graphs.graph import Graph
 from netdp.graphs.random_families import erdos_renyi, geometric, regular
+from netdp.numerics.arrays import FloatArray, IntArray
 
 __all__ = [
     "complete",
@@ -174,29 +174,29 @@ def hypercube(dimension: int) -> Graph:
 # ── edges and drawings ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _chain(n: int) -> Int:
+def _chain(n: int) -> IntArray:
     nodes = np.arange(n, dtype=np.int64)
     return np.column_stack((nodes[:-1], nodes[1:]))
 
 
-def _cycle(n: int) -> Int:
+def _cycle(n: int) -> IntArray:
     nodes = np.arange(n, dtype=np.int64)
     return np.column_stack((nodes, (nodes + 1) % n))
 
 
-def _product(rows: int, cols: int, vertical: Int, horizontal: Int) -> Int:
+def _product(rows: int, cols: int, vertical: IntArray, horizontal: IntArray) -> IntArray:
     """Edges of the Cartesian product, row-major: `vertical` in every column, `horizontal` in every row."""
     down = vertical[:, None, :] * cols + np.arange(cols)[None, :, None]
     across = horizontal[:, None, :] + (np.arange(rows) * cols)[None, :, None]
     return np.concatenate((down.reshape(-1, 2), across.reshape(-1, 2)))
 
 
-def _circle(n: int) -> Float:
+def _circle(n: int) -> FloatArray:
     angles = 2 * np.pi * np.arange(n) / n
     return np.column_stack((np.sin(angles), np.cos(angles)))  # clockwise from the top
 
 
-def _lattice(rows: int, cols: int) -> Float:
+def _lattice(rows: int, cols: int) -> FloatArray:
     row, col = np.divmod(np.arange(rows * cols), cols)
     return np.column_stack((col, -row)).astype(np.float64)  # row 0 on top
 
@@ -204,29 +204,29 @@ def _lattice(rows: int, cols: int) -> Float:
 # ── spectra (module-level, so that a Graph can be pickled) ────────────────────────────────────────────────
 
 
-def _ring_spectrum(n: int) -> Float:
+def _ring_spectrum(n: int) -> FloatArray:
     return np.sort(4 * np.sin(np.pi * np.arange(n) / n) ** 2)
 
 
-def _path_spectrum(n: int) -> Float:
+def _path_spectrum(n: int) -> FloatArray:
     return np.asarray(4 * np.sin(np.pi * np.arange(n) / (2 * n)) ** 2)
 
 
-def _complete_spectrum(n: int) -> Float:
+def _complete_spectrum(n: int) -> FloatArray:
     return np.concatenate(([0.0], np.full(n - 1, float(n))))
 
 
-def _star_spectrum(n: int) -> Float:
+def _star_spectrum(n: int) -> FloatArray:
     return np.concatenate(([0.0], np.ones(n - 2), [float(n)]))
 
 
-def _grid_spectrum(rows: int, cols: int) -> Float:
+def _grid_spectrum(rows: int, cols: int) -> FloatArray:
     return np.sort(np.add.outer(_path_spectrum(rows), _path_spectrum(cols)), axis=None)
 
 
-def _torus_spectrum(rows: int, cols: int) -> Float:
+def _torus_spectrum(rows: int, cols: int) -> FloatArray:
     return np.sort(np.add.outer(_ring_spectrum(rows), _ring_spectrum(cols)), axis=None)
 
 
-def _hypercube_spectrum(d: int) -> Float:
+def _hypercube_spectrum(d: int) -> FloatArray:
     return np.repeat(2.0 * np.arange(d + 1), [comb(d, k) for k in range(d + 1)])

@@ -28,8 +28,8 @@ from pathlib import Path
 import numpy as np
 
 from netdp.errors import FileFormatError
-from netdp.graphs._csr import Int
 from netdp.graphs.graph import Graph
+from netdp.numerics.arrays import IntArray
 
 from . import _csr
 
@@ -167,7 +167,7 @@ class _Scan:
     text: bool = False  # identifiers are text, not integers
     separator: bytes | None = None  # None: any white space
     columns: int = 0
-    integers: list[Int] = field(default_factory=list)
+    integers: list[IntArray] = field(default_factory=list)
     names: list[bytes] = field(default_factory=list)
 
     def fail(self, line: int, problem: str) -> FileFormatError:
@@ -276,7 +276,7 @@ class _Scan:
             values = np.array([int(identifier) for identifier in flat], dtype=np.int64)  # they were quoted
         self.integers.append(values.reshape(-1, 2))
 
-    def numbered(self) -> tuple[Int, tuple[str, ...] | None]:
+    def numbered(self) -> tuple[IntArray, tuple[str, ...] | None]:
         """Edges on 0 … n−1, and the original identifiers unless they were just that."""
         if self.text:
             try:
@@ -297,7 +297,7 @@ class _Scan:
             return ends, None
         return ends, tuple(map(str, known.tolist()))
 
-    def _counts_itself(self, edges: Int) -> bool:
+    def _counts_itself(self, edges: IntArray) -> bool:
         """Whether the first row is "number of nodes, number of lines" of the rest (see the module's text)."""
         rest = edges[1:]
         nodes, lines = int(edges[0, 0]), int(edges[0, 1])

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from netdp.errors import GraphError, InvalidValue
 from netdp.graphs._check import checked_edges, listed, node_count, whole
-from netdp.graphs._csr import Float, Int, Int32
+from netdp.numerics.arrays import FloatArray, Int32Array, IntArray
 
 from . import _csr
 
@@ -50,13 +50,13 @@ class Graph:
 
     __slots__ = _SLOTS
 
-    indptr: Int
-    indices: Int32
+    indptr: IntArray
+    indices: Int32Array
     n: int
     name: str
     labels: tuple[str, ...] | None
-    positions: Float | None
-    laplacian_spectrum: Callable[[], Float] | None
+    positions: FloatArray | None
+    laplacian_spectrum: Callable[[], FloatArray] | None
     _memo: dict[str, Any]
 
     def __init__(
@@ -67,7 +67,7 @@ class Graph:
         name: str = "graph",
         labels: Sequence[str] | None = None,
         positions: npt.ArrayLike | None = None,
-        laplacian_spectrum: Callable[[], Float] | None = None,
+        laplacian_spectrum: Callable[[], FloatArray] | None = None,
     ) -> None:
         """From compressed sparse rows, checked; `from_edges` is the usual way in."""
         pointers, columns = np.asarray(indptr), np.asarray(indices)
@@ -102,7 +102,7 @@ class Graph:
         name: str = "graph",
         labels: Sequence[str] | None = None,
         positions: npt.ArrayLike | None = None,
-        laplacian_spectrum: Callable[[], Float] | None = None,
+        laplacian_spectrum: Callable[[], FloatArray] | None = None,
     ) -> Self:
         """The graph on n nodes with the given edges, each listed once in either direction.
 
@@ -126,12 +126,12 @@ class Graph:
 
     def _fill(
         self,
-        indptr: Int,
-        indices: Int32,
+        indptr: IntArray,
+        indices: Int32Array,
         name: str,
         labels: Sequence[str] | None,
         positions: npt.ArrayLike | None,
-        laplacian_spectrum: Callable[[], Float] | None,
+        laplacian_spectrum: Callable[[], FloatArray] | None,
     ) -> None:
         n = indptr.size - 1
         if labels is not None:
@@ -185,17 +185,17 @@ class Graph:
         return self.indices.size // 2
 
     @property
-    def degrees(self) -> Int:
+    def degrees(self) -> IntArray:
         """Number of neighbours of every node (read-only)."""
         return self._remember("degrees", lambda: _frozen(np.diff(self.indptr)))  # type: ignore[no-any-return]
 
-    def edges(self) -> Int:
+    def edges(self) -> IntArray:
         """The (m, 2) edges with u < v, in lexicographic order."""
         rows = _csr.rows_of(self.indptr)
         once = rows < self.indices
         return np.column_stack((rows[once], self.indices[once].astype(np.int64)))
 
-    def neighbors(self, u: int) -> Int32:
+    def neighbors(self, u: int) -> Int32Array:
         """The neighbours of node u in increasing order (read-only)."""
         u = self.index(u)
         return self.indices[self.indptr[u] : self.indptr[u + 1]]
@@ -262,10 +262,10 @@ class Graph:
 
     # ── connectivity and distance ─────────────────────────────────────────────────────────────────────
 
-    def components(self) -> Int:
+    def components(self) -> IntArray:
         """The connected component of every node, components numbered by their smallest node (read-only)."""
 
-        def compute() -> Int:
+        def compute() -> IntArray:
             return _frozen(_csr.components(self.indptr, self.indices)[1])
 
         return self._remember("components", compute)  # type: ignore[no-any-return]
@@ -305,12 +305,12 @@ class Graph:
         nodes = np.flatnonzero(component == np.bincount(component).argmax())
         return self.subgraph(nodes, name=f"{self.name}, largest component")
 
-    def distances(self, sources: int | Iterable[int]) -> Int32:
+    def distances(self, sources: int | Iterable[int]) -> Int32Array:
         """Number of hops from every node to the nearest of the sources, −1 where no source can be reached."""
         nodes = np.atleast_1d(np.asarray(sources if isinstance(sources, int) else listed(sources)))
         return _csr.hops(self.indptr, self.indices, self._nodes(nodes, "sources"))
 
-    def _nodes(self, nodes: npt.NDArray[Any], what: str) -> Int:
+    def _nodes(self, nodes: npt.NDArray[Any], what: str) -> IntArray:
         if nodes.ndim != 1 or nodes.size == 0 or nodes.dtype.kind not in "iu":
             raise InvalidValue(f"{what} must be one or more node ids, not {nodes.tolist()!r}")
         wrong = (nodes < 0) | (nodes >= self.n)
@@ -387,6 +387,6 @@ class Graph:
         return cls.from_edges(data["n"], data["edges"], name=data.get("name", "graph"), labels=data.get("labels"))
 
 
-def _frozen(array: Int) -> Int:
+def _frozen(array: IntArray) -> IntArray:
     array.flags.writeable = False
     return array

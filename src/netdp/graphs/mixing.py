@@ -19,6 +19,7 @@ import numpy as np
 
 from netdp.errors import InvalidValue
 from netdp.graphs.graph import Graph
+from netdp.numerics.arrays import FloatArray, IntArray
 
 from . import _csr
 
@@ -47,7 +48,7 @@ def maximum_degree(graph: Graph) -> Any:
     return _with_diagonal(graph, np.full(graph.indices.size, 1.0 / (1.0 + graph.degrees.max())))
 
 
-def _with_diagonal(graph: Graph, weights: _csr.Float) -> Any:
+def _with_diagonal(graph: Graph, weights: FloatArray) -> Any:
     from scipy.sparse import csr_array, dia_array
 
     off = _csr.matrix(graph.indptr, graph.indices, weights)
@@ -84,7 +85,7 @@ def mixing_matrix(graph: Graph, kind: str = "metropolis") -> Any:
     return lazy(W) if kind.startswith("lazy-") else W
 
 
-def edge_denominators(graph: Graph, kind: str = "metropolis") -> _csr.Int:
+def edge_denominators(graph: Graph, kind: str = "metropolis") -> IntArray:
     """The weight of every entry of the adjacency matrix as 1/denominator, exactly: W is rational.
 
     Aligned with `graph.indices`. `netdp.accounting.gossip.wide` uses it where floating point cannot decide.

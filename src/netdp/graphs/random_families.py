@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from netdp.errors import InvalidValue, Unsupported
 from netdp.graphs._check import affordable, real, whole
-from netdp.graphs._csr import Int
 from netdp.graphs.graph import Graph
+from netdp.numerics.arrays import IntArray
 
 Seed = int | np.random.Generator | np.random.SeedSequence | None
 
@@ -40,7 +40,7 @@ def erdos_renyi(n: int, p: float, seed: Seed) -> Graph:
     return Graph.from_edges(n, _pairs(chosen.astype(np.int64)), name=name)
 
 
-def _pairs(numbers: Int) -> Int:
+def _pairs(numbers: IntArray) -> IntArray:
     """The pair u < v that stands at number v(v−1)/2 + u.
 
     >>> _pairs(np.arange(4)).tolist()
@@ -105,7 +105,7 @@ def regular(n: int, degree: int, seed: Seed) -> Graph:
     return Graph.from_edges(n, np.column_stack(np.divmod(keys, n)), name=name)
 
 
-def _regular_keys(n: int, degree: int, rng: np.random.Generator) -> Int:
+def _regular_keys(n: int, degree: int, rng: np.random.Generator) -> IntArray:
     """Sorted keys u·n + v, u < v, of a regular graph with degree < n/2."""
     stubs = np.repeat(np.arange(n, dtype=np.int64), degree)
     # Switches favour some small graphs visibly (6 nodes of degree 2: one hexagon 93 % instead of 86 %), and a
@@ -126,16 +126,16 @@ def _regular_keys(n: int, degree: int, rng: np.random.Generator) -> Int:
     raise Unsupported(f"no simple {degree}-regular graph on {n} nodes was found; try another seed")
 
 
-def _keys(a: Int, b: Int, n: int) -> Int:
+def _keys(a: IntArray, b: IntArray, n: int) -> IntArray:
     return np.minimum(a, b) * n + np.maximum(a, b)
 
 
-def _member(values: Int, ordered: Int) -> npt.NDArray[np.bool_]:
+def _member(values: IntArray, ordered: IntArray) -> npt.NDArray[np.bool_]:
     place = np.minimum(np.searchsorted(ordered, values), ordered.size - 1)
     return np.asarray(ordered[place] == values)
 
 
-def _find_bad(ends: Int, n: int) -> tuple[Int, Int, Int]:
+def _find_bad(ends: IntArray, n: int) -> tuple[IntArray, IntArray, IntArray]:
     """Edges in the order of their keys, the sorted keys, and the places of loops and second copies."""
     keys = _keys(ends[:, 0], ends[:, 1], n)
     order = np.argsort(keys, kind="stable")
@@ -145,7 +145,7 @@ def _find_bad(ends: Int, n: int) -> tuple[Int, Int, Int]:
     return order, keys, np.flatnonzero(wrong)
 
 
-def _switch(ends: Int, n: int, present: Int, bad: Int, rng: np.random.Generator) -> int:
+def _switch(ends: IntArray, n: int, present: IntArray, bad: IntArray, rng: np.random.Generator) -> int:
     """Try one random switch for every bad edge, in place; return how many were made.
 
     Switches made together must not interfere: each takes another partner, none a bad one, and no new edge
@@ -168,7 +168,7 @@ def _switch(ends: Int, n: int, present: Int, bad: Int, rng: np.random.Generator)
     return int(np.count_nonzero(good))
 
 
-def _first_seen(values: Int) -> npt.NDArray[np.bool_]:
+def _first_seen(values: IntArray) -> npt.NDArray[np.bool_]:
     """Whether each value has not occurred before."""
     order = np.argsort(values, kind="stable")
     again = np.zeros(values.size, dtype=bool)

@@ -21,9 +21,9 @@ import numpy as np
 
 from netdp.errors import InvalidValue, Unsupported
 from netdp.graphs._check import real
-from netdp.graphs._csr import Float
 from netdp.graphs.graph import Graph
 from netdp.graphs.mixing import MIXINGS, mixing_matrix
+from netdp.numerics.arrays import FloatArray
 
 from . import _csr
 
@@ -73,7 +73,7 @@ def chebyshev_gamma(gap: float) -> float:
     return 2.0 / (1.0 + math.sqrt(gap * (1.0 - gap / 4.0)))
 
 
-def _gap_of(x: Float) -> float:
+def _gap_of(x: FloatArray) -> float:
     """The gap from the extreme eigenvalues x = 1 − λ of I − W, the one of the constant vector left out."""
     # 1 − |1 − x| = min(x, 2 − x), without forming 1 − x: a small x keeps all its digits
     return float(np.clip(min(x.min(), 2.0 - x.max()), 0.0, 1.0))
@@ -158,7 +158,7 @@ def _iterative(W: Any) -> float:
     return gap
 
 
-def _inverse(W: Any, start: Float, failure: str) -> Float:
+def _inverse(W: Any, start: FloatArray, failure: str) -> FloatArray:
     """The eigenvector of the second largest eigenvalue of W, by Lanczos on the inverse of I − W.
 
     Where gossip mixes slowly the graph is long and thin, and there a sparse factorisation hardly fills in.

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from netdp.errors import InvalidValue, MissingDependency
+from netdp.numerics.arrays import FloatArray
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
@@ -16,7 +17,6 @@ try:
 except ImportError:  # pragma: no cover - exercised by an environment without the extra
     raise MissingDependency("scikit-learn", "the estimator", "learn") from None
 
-FloatArray = npt.NDArray[np.float64]
 
 LONGEST_STEP = 8.0
 """Rows of norm at most 1: the loss is 1/4-smooth, and a longer local step may expand."""

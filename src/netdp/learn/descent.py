@@ -6,13 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from netdp.errors import InvalidValue
+from netdp.numerics.arrays import FloatArray
 from netdp.numerics.kernels import csr_times_block
 from netdp.protocols import CentralDescent, GossipDescent, LocalDescent, response
 
-FloatArray = npt.NDArray[np.float64]
 Gradients = Callable[[FloatArray, np.random.Generator], FloatArray]
 Watch = Callable[[int, FloatArray], None]
 

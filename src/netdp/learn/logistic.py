@@ -13,11 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from netdp.errors import InvalidValue
-
-FloatArray = npt.NDArray[np.float64]
+from netdp.numerics.arrays import FloatArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,8 +14,7 @@ import numpy.typing as npt
 
 from netdp.errors import FileFormatError, InvalidValue
 from netdp.graphs.named import data_file
-
-FloatArray = npt.NDArray[np.float64]
+from netdp.numerics.arrays import FloatArray
 
 # name: file, separator, columns that are no feature
 _TABLES = {

@@ -21,17 +21,14 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
 from netdp.errors import InvalidValue
+from netdp.numerics.arrays import FloatArray, IntArray
 from netdp.numerics.checks import count
 from netdp.protocols.walk import WalkDescent
 
 from .logistic import LogisticParties, accuracy, objective
 from .tables import Table
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 AFTER_CAP = ("noise", "nothing")
 # Steps whose noise is drawn at once: a few megabytes.

@@ -16,11 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from netdp.errors import InvalidValue
+from netdp.numerics.arrays import FloatArray
 from netdp.privacy import Curve
 
-FloatArray = npt.NDArray[np.float64]
-
-UNIT = 2.0**-53
 LARGEST = 50.0
 """No randomizer with a larger ε₀ is offered: such a report is as good as the value itself."""
 

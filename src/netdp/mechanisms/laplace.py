@@ -27,9 +27,10 @@ import numpy as np
 import numpy.typing as npt
 
 from netdp.errors import InvalidValue
+from netdp.numerics.arrays import UNIT, FloatArray
 from netdp.privacy import ProfileCurve
 
-from .base import UNIT, FloatArray, finite, generator, local_loss, positive, pulled_in, rows, whole, within
+from .base import finite, generator, local_loss, positive, pulled_in, rows, whole, within
 
 
 @dataclass(frozen=True)

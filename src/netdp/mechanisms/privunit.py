@@ -39,9 +39,10 @@ import numpy.typing as npt
 from scipy import optimize, special
 
 from netdp.errors import InvalidValue
+from netdp.numerics.arrays import UNIT, FloatArray
 from netdp.privacy import ProfileCurve
 
-from .base import UNIT, FloatArray, generator, local_loss, rows, whole
+from .base import generator, local_loss, rows, whole
 
 _MARGIN = 1e-10
 _LEAST = 1e-6

@@ -25,11 +25,10 @@ import numpy as np
 import numpy.typing as npt
 
 from netdp.errors import InvalidValue
+from netdp.numerics.arrays import UNIT, FloatArray, IntArray
 from netdp.privacy import ProfileCurve
 
-from .base import UNIT, FloatArray, generator, local_loss, positive, whole
-
-IntArray = npt.NDArray[np.int64]
+from .base import generator, local_loss, positive, whole
 
 
 @dataclass(frozen=True)

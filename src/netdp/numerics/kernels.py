@@ -7,10 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
-FloatArray = npt.NDArray[np.float64]
+from netdp.numerics.arrays import FloatArray
 
 # Below this many multiplications threads cost more than they bring.
 _THREADS_FROM = 4_000_000

@@ -14,7 +14,8 @@ import numpy as np
 
 from netdp.accounting.gossip.exact import factors
 from netdp.errors import InvalidValue, NetdpError, Unsupported
-from netdp.planning.gossip.certify import Certificate, Progress, certify
+from netdp.numerics.arrays import Progress
+from netdp.planning.gossip.certify import Certificate, certify
 from netdp.planning.token.calibrate import calibrate_walk
 from netdp.protocols import Gossip, RingSum, WalkDescent, WalkSum
 from netdp.views import GossipView

@@ -35,8 +35,7 @@ import numpy.typing as npt
 
 from netdp.errors import FileFormatError, InvalidValue, NetdpError
 from netdp.graphs import Graph
-
-FloatArray = npt.NDArray[np.float64]
+from netdp.numerics.arrays import FloatArray
 
 _DISTANCE = re.compile(r"distance\s*(>=|<=|=)\s*(\d+)")
 

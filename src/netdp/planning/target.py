@@ -12,15 +12,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from netdp.errors import InvalidValue, Unsupported
 from netdp.graphs import Graph
+from netdp.numerics.arrays import FloatArray
 from netdp.privacy import gaussian_mu
 
 from .policy import Policy
-
-FloatArray = npt.NDArray[np.float64]
 
 SCOPES = 'scope must be "worst", "mean", "beyond:2" (pairs at least 2 hops apart) or a Policy'
 

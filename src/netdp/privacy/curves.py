@@ -16,17 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from netdp.errors import InvalidValue
-from netdp.numerics.arrays import (
-    FloatArray,
-    as_floats,
-    check_losses,
-    check_times,
-    first,
-    frozen,
-    jsonable,
-    round_up,
-    scalar_or_array,
-)
+from netdp.numerics.arrays import FloatArray, frozen, jsonable, round_up, scalar_or_array
+from netdp.numerics.checks import as_floats, check_losses, check_times, first
 from netdp.privacy.curve import Curve
 from netdp.privacy.gaussian import gaussian_delta, gaussian_epsilon
 from netdp.privacy.profile import ProfileCurve

@@ -35,18 +35,9 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from netdp.errors import InvalidValue
-from netdp.numerics.arrays import (
-    TINIEST,
-    UNIT,
-    FloatArray,
-    as_floats,
-    check_delta,
-    check_epsilon,
-    check_losses,
-    first,
-    increasing_root,
-    scalar_or_array,
-)
+from netdp.numerics.arrays import TINIEST, UNIT, FloatArray, scalar_or_array
+from netdp.numerics.checks import as_floats, check_delta, check_epsilon, check_losses, first
+from netdp.numerics.roots import increasing_root
 
 _LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
 _SQRT_HALF_PI = math.sqrt(math.pi / 2)

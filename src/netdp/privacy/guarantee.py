@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from netdp.errors import InvalidValue, Unsupported
-from netdp.numerics.arrays import FloatArray, check_losses, frozen, jsonable, sealed
+from netdp.numerics.arrays import FloatArray, frozen, jsonable, sealed
+from netdp.numerics.checks import check_losses
 from netdp.privacy.adjacency import Adjacency
 from netdp.privacy.curve import Curve
 from netdp.privacy.curves import GaussianCurve

@@ -10,18 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from netdp.errors import InvalidValue
-from netdp.numerics.arrays import (
-    UNIT,
-    FloatArray,
-    as_floats,
-    check_delta,
-    check_epsilon,
-    check_times,
-    first,
-    frozen,
-    jsonable,
-    scalar_or_array,
-)
+from netdp.numerics.arrays import UNIT, FloatArray, frozen, jsonable, scalar_or_array
+from netdp.numerics.checks import as_floats, check_delta, check_epsilon, check_times, first
 from netdp.privacy._losses import LARGEST, Composition, LossGrid, default_step
 from netdp.privacy.curve import Curve
 

@@ -25,22 +25,9 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from netdp.errors import InvalidValue
-from netdp.numerics.arrays import (
-    TINIEST,
-    UNIT,
-    FloatArray,
-    as_floats,
-    check_delta,
-    check_epsilon,
-    check_losses,
-    check_times,
-    first,
-    frozen,
-    increasing_root,
-    jsonable,
-    round_up,
-    scalar_or_array,
-)
+from netdp.numerics.arrays import TINIEST, UNIT, FloatArray, frozen, jsonable, round_up, scalar_or_array
+from netdp.numerics.checks import as_floats, check_delta, check_epsilon, check_losses, check_times, first
+from netdp.numerics.roots import increasing_root
 from netdp.privacy.curve import Curve
 
 DEFAULT_ORDERS: FloatArray = frozen(1 + np.geomspace(1e-3, 1e5, 256))

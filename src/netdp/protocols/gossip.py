@@ -24,18 +24,16 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from netdp.errors import InvalidValue
 from netdp.graphs import Graph
 from netdp.graphs.mixing import MIXINGS, mixing_matrix
 from netdp.graphs.spectrum import chebyshev_gamma, spectral_gap
+from netdp.numerics.arrays import FloatArray
 from netdp.numerics.checks import count, non_negative, positive
 
 from .description import fields_of
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

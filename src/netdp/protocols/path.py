@@ -18,13 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from netdp.errors import InvalidValue
+from netdp.numerics.arrays import BoolArray, IntArray
 from netdp.numerics.checks import count, non_negative, positive
 
 from .description import Described
 
 UserArray = npt.NDArray[np.int32]
-BoolArray = npt.NDArray[np.bool_]
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

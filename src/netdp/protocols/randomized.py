@@ -17,18 +17,15 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from netdp.errors import InvalidValue, Unsupported
 from netdp.graphs import Graph
 from netdp.graphs.mixing import MIXINGS, mixing_matrix
 from netdp.graphs.spectrum import DENSE_LIMIT
+from netdp.numerics.arrays import FloatArray, IntArray
 from netdp.numerics.checks import count, positive
 
 from .description import fields_of
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 IDLE = -1  # both ends of a step in which nobody wakes
 

@@ -19,14 +19,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from netdp.errors import InvalidValue
+from netdp.numerics.arrays import FloatArray
 from netdp.numerics.checks import count, positive, switch
 
 from .description import Described
-
-FloatArray = npt.NDArray[np.float64]
 
 RING_NOISES = ("single", "distributed")
 

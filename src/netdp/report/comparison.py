@@ -13,12 +13,10 @@ from rich.text import Text
 
 from netdp.accounting import account, local_dp, trusted_curator
 from netdp.errors import NetdpError
-from netdp.numerics.arrays import jsonable
+from netdp.numerics.arrays import Progress, jsonable
 from netdp.privacy import Guarantee
 from netdp.privacy.readable import readable
 from netdp.protocols import Shuffle
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)

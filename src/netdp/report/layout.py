@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from netdp.graphs import Graph
-
-FloatArray = npt.NDArray[np.float64]
+from netdp.numerics.arrays import FloatArray
 
 # A force-directed layout takes seconds up to here; larger graphs are drawn as rings of equal distance.
 MAX_SPRING = 600

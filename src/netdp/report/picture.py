@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -15,15 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from netdp.accounting import account, pairwise
+from netdp.numerics.arrays import FloatArray, Progress
 from netdp.privacy.readable import readable
 from netdp.protocols import Gossip
 
 from .files import matplotlib, picture_path, write_whole
 from .layout import positions
 from .summary import Summary
-
-FloatArray = npt.NDArray[np.float64]
-Progress = Callable[[int, int], None]
 
 # All pairs are computed up to here; above, the heat map shows evenly spaced observers and parties.
 MAX_FULL = 512

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,12 +11,10 @@ import numpy.typing as npt
 
 from netdp.accounting import account, local_dp, trusted_curator
 from netdp.errors import InvalidValue
+from netdp.numerics.arrays import Progress
 from netdp.privacy import Guarantee
 from netdp.privacy.readable import readable
 from netdp.protocols import Gossip
-
-FloatArray = npt.NDArray[np.float64]
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)

@@ -12,15 +12,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from netdp.accounting.heap.clones import Heap
 from netdp.accounting.published import network_shuffling as paper
 from netdp.accounting.shuffle.separation import separation
 from netdp.graphs import Graph, dataset, regular
+from netdp.numerics.arrays import FloatArray
 from netdp.protocols import Shuffle
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -24,16 +24,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
 from netdp.accounting.token.known_path import path_energy_blocks
 from netdp.errors import InvalidValue
+from netdp.numerics.arrays import FloatArray
 from netdp.numerics.checks import count, positive
 from netdp.privacy import Claim, gaussian_epsilon
 from netdp.protocols.path import PathSum, UserArray
-
-FloatArray = npt.NDArray[np.float64]
 
 # δ̃ per cycle, as in the authors' experiment.
 SLACK = 1e-7

@@ -33,11 +33,10 @@ import numpy.typing as npt
 
 from netdp.errors import InvalidValue
 from netdp.mechanisms import Mechanism
+from netdp.numerics.arrays import FloatArray
 from netdp.protocols import Shuffle
 
 from .shuffle import ShuffledReports, shuffle_reports, stream
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

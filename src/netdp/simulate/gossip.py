@@ -9,14 +9,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from netdp.numerics.arrays import FloatArray, IntArray
 from netdp.numerics.kernels import csr_times_block
 from netdp.protocols import ErdosRenyiGossip, Gossip, VaryingGossip
 from netdp.views import Transcript, transcribe
 
 from .run import Normal, Record, Run, execute, prepared
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 # Masks are drawn for this many edges at a time: they need not all be in memory at once.
 _EDGES_AT_ONCE = 65_536

@@ -12,12 +12,11 @@ import numpy.typing as npt
 
 from netdp.errors import InvalidValue, Unsupported
 from netdp.graphs import Graph
+from netdp.numerics.arrays import FloatArray, IntArray
 from netdp.protocols import CentralDescent, GossipDescent, LocalDescent, WalkDescent
 from netdp.utility.gossip import checked_values
 from netdp.views import Transcript, observer_set
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 #: Standard normal numbers of a shape. The only source of noise: the tests put zeros here.
 Normal = Callable[[tuple[int, ...]], FloatArray]
 

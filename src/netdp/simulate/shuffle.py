@@ -15,12 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from netdp.errors import InvalidValue, Unsupported
+from netdp.numerics.arrays import Int32Array
 from netdp.protocols import Shuffle
 from netdp.views.shuffled import ShuffledView, ShuffleTranscript
 
 from .run import Normal, execute
-
-Int32 = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +133,7 @@ def run_walks(protocol: Shuffle, seed: int) -> tuple[ShuffleTranscript, Traffic]
     return ShuffleTranscript(positions, holders, origins), traffic
 
 
-def _hand_over(positions: Int32, reporting: str, rng: np.random.Generator) -> tuple[Int32, Int32]:
+def _hand_over(positions: Int32Array, reporting: str, rng: np.random.Generator) -> tuple[Int32Array, Int32Array]:
     """Items by holder, in random order within a holder; for "single" the first of each, −1 where there is none."""
     n = len(positions)
     mixed = rng.permutation(n).astype(np.int32)

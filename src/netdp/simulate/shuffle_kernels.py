@@ -18,11 +18,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
+from netdp.numerics.arrays import Int32Array, IntArray
 
 # Below this many reports threads cost more than they bring.
 _THREADS_FROM = 100_000
@@ -99,14 +97,14 @@ def _gather(counts: Any, total: Any) -> int:
 
 
 def walk(
-    indptr: Int64,
-    indices: Int32,
-    positions: Int32,
+    indptr: IntArray,
+    indices: Int32Array,
+    positions: Int32Array,
     rounds: int,
     laziness: float,
     key: int,
     pieces: int | None = None,
-) -> tuple[Int64, Int64, Int64]:
+) -> tuple[IntArray, IntArray, IntArray]:
     """Move every report `rounds` times, in place: to a uniform neighbour, or nowhere with probability `laziness`.
 
     Returns how many reports each user sent in all, and for every round the most that one user sent in it and the most that

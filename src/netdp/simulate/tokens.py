@@ -35,6 +35,7 @@ import numpy as np
 import numpy.typing as npt
 
 from netdp.errors import InvalidValue, Unsupported
+from netdp.numerics.arrays import FloatArray, IntArray
 from netdp.protocols.path import PathSum, UserArray, first_visits
 from netdp.protocols.ring import RingHistogram, RingSum
 from netdp.protocols.walk import GraphWalkSum, WalkHistogram, WalkSum
@@ -42,9 +43,6 @@ from netdp.views import observer_set
 from netdp.views.token import TokenTranscript, ring_path
 
 from .run import Normal, Run, execute, prepared
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 # Numbers of noise held in memory at once.
 _AT_ONCE = 1 << 20

@@ -17,10 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from netdp.errors import InvalidValue, Unsupported
+from netdp.numerics.arrays import FloatArray
 from netdp.numerics.kernels import csr_times_block
 from netdp.protocols import Gossip, response
-
-FloatArray = npt.NDArray[np.float64]
 
 # The traces run over all n unit vectors: n² numbers pass through.
 MAX_PARTIES = 20_000

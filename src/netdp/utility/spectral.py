@@ -17,17 +17,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from netdp.errors import InvalidValue, Unsupported
 from netdp.graphs import Graph
 from netdp.graphs.mixing import mixing_matrix
 from netdp.graphs.spectrum import chebyshev_gamma, spectral_gap
+from netdp.numerics.arrays import FloatArray
 from netdp.protocols import Gossip, response
 
 from .gossip import ExpectedError
-
-FloatArray = npt.NDArray[np.float64]
 
 # Eigenvectors of a dense matrix: seconds up to here.
 MAX_DENSE = 3000

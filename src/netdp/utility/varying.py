@@ -21,14 +21,13 @@ import numpy.typing as npt
 from scipy import sparse
 
 from netdp.errors import Unsupported
+from netdp.numerics.arrays import FloatArray
 from netdp.numerics.kernels import average_along, csr_times_block
 from netdp.protocols import RandomizedGossip, VaryingGossip
 from netdp.views import exchanged
 
 from . import gossip as utility
 from .gossip import ExpectedError, checked_values, expected_error
-
-FloatArray = npt.NDArray[np.float64]
 
 # Multiplications of the second-moment recursion: about a minute.
 MAX_PRODUCTS = 3e10

@@ -22,13 +22,11 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from netdp.numerics.arrays import FloatArray, IntArray
 from netdp.numerics.kernels import csr_times_block
 from netdp.protocols import Gossip, GossipRounds
 
 from .observers import observer_set
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,16 +12,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from netdp.errors import Unsupported
+from netdp.numerics.arrays import FloatArray, IntArray
 from netdp.protocols import Gossip
 
 from .observers import observer_set
 from .transcript import Transcript, transcribe
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 # Above this many coefficients a written-out view costs more than a gigabyte; GossipView has no such limit.
 MAX_COEFFICIENTS = 10**8

@@ -28,11 +28,10 @@ import numpy.typing as npt
 
 from netdp.errors import InvalidValue
 from netdp.graphs import Graph
+from netdp.numerics.arrays import IntArray
 from netdp.protocols import RandomizedGossip, VaryingGossip
 
 from .transcript import Transcript
-
-IntArray = npt.NDArray[np.int64]
 
 
 class Step(NamedTuple):

@@ -16,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from netdp.errors import InvalidValue
-
-IntArray = npt.NDArray[np.int32]
+from netdp.numerics.arrays import Int32Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +33,7 @@ class ShuffledView:
     """
 
     n: int
-    holders: IntArray = field(repr=False)
+    holders: Int32Array = field(repr=False)
     reports: npt.NDArray[Any] = field(repr=False)
 
     def __post_init__(self) -> None:
@@ -72,9 +71,9 @@ class ShuffleTranscript:
     ([1], [0])
     """
 
-    positions: IntArray = field(repr=False)
-    holders: IntArray = field(repr=False)
-    origins: IntArray = field(repr=False)
+    positions: Int32Array = field(repr=False)
+    holders: Int32Array = field(repr=False)
+    origins: Int32Array = field(repr=False)
 
     def __post_init__(self) -> None:
         for name in ("positions", "holders", "origins"):
@@ -91,12 +90,12 @@ class ShuffleTranscript:
         return len(self.positions)
 
     @property
-    def dummies(self) -> IntArray:
+    def dummies(self) -> Int32Array:
         """The users who held no report and sent a dummy."""
         return self.holders[self.origins < 0]
 
     @property
-    def dropped(self) -> IntArray:
+    def dropped(self) -> Int32Array:
         """The users whose report was never handed over."""
         missing = np.ones(self.n, dtype=bool)
         missing[self.origins[self.origins >= 0]] = False

@@ -22,13 +22,11 @@ import numpy as np
 import numpy.typing as npt
 
 from netdp.errors import Unsupported
-from netdp.protocols.path import BoolArray, PathSum, UserArray, checked_paths
+from netdp.numerics.arrays import BoolArray, FloatArray, IntArray
+from netdp.protocols.path import PathSum, UserArray, checked_paths
 from netdp.protocols.ring import RingHistogram, RingSum
 
 from .observers import observer_set
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 # Above this many coefficients a written-out view costs more than a gigabyte; TokenView itself has no such limit.
 MAX_COEFFICIENTS = 10**8

@@ -15,9 +15,8 @@ import numpy.typing as npt
 
 from netdp.errors import InvalidValue
 from netdp.graphs import Graph
+from netdp.numerics.arrays import IntArray
 from netdp.protocols import Gossip, VaryingGossip
-
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,18 +17,16 @@ built again in 768-bit integers; if that takes too long, everybody whose value c
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from netdp.numerics.arrays import UNIT, FloatArray, Progress
 from netdp.numerics.kernels import csr_times_block
 from netdp.privacy import Claim
 from netdp.protocols import VaryingGossip
 from netdp.views import SequenceView
 
 from . import modular, wide
-from .exact import EXACT_BELOW, UNIT, Factors
-from .krylov import CALM_TILT, CLEAR, TILT_LIMIT, Progress, SeenSpace, leverage
-
-FloatArray = npt.NDArray[np.float64]
+from .exact import EXACT_BELOW, Factors
+from .krylov import CALM_TILT, CLEAR, TILT_LIMIT, SeenSpace, leverage
 
 _NOTHING = 1e-11
 _PERTURBATION = 1e-11

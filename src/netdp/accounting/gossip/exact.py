@@ -21,17 +21,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg
 
+from netdp.numerics.arrays import FloatArray, Progress
 from netdp.privacy import Claim
 from netdp.protocols import response
 from netdp.views import GossipView
 
 from . import wide
-from .krylov import CALM_TILT, Progress, SeenSpace, leverage, seen_space
-
-FloatArray = npt.NDArray[np.float64]
+from .krylov import CALM_TILT, SeenSpace, leverage, seen_space
 
 UNIT = float(np.finfo(np.float64).eps)
 # A result whose rounding margin is at most this much is called exact; a wider one an upper bound.

@@ -18,7 +18,7 @@ everything every time costs at most 1 per iteration, so the result never exceeds
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +28,7 @@ from scipy import linalg
 from netdp.accounting.published.muffliato import theorems as muffliato
 from netdp.accounting.table import certified, published
 from netdp.errors import Unsupported
+from netdp.numerics.arrays import FloatArray, Progress
 from netdp.privacy import Adjacency, Claim, GaussianCurve, Guarantee
 from netdp.protocols import GossipDescent, response
 from netdp.views import GossipView
@@ -35,9 +36,6 @@ from netdp.views import GossipView
 from . import wide
 from .krylov import SeenSpace, seen_space
 from .statements import published_statement
-
-FloatArray = npt.NDArray[np.float64]
-Progress = Callable[[int, int], None]
 
 # A few dense n × n matrices.
 MAX_PARTIES = 6000

@@ -31,15 +31,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from netdp.errors import Unsupported
+from netdp.numerics.arrays import FloatArray, Progress
 from netdp.views import GossipView
 
 from .modular import krylov_rank
-
-FloatArray = npt.NDArray[np.float64]
-Progress = Callable[[int, int], None]
 
 ZERO = 1e-14
 CLEAR = 1e-5

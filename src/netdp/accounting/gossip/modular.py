@@ -12,15 +12,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
 from netdp.graphs import Graph
 from netdp.graphs.mixing import edge_denominators
+from netdp.numerics.arrays import IntArray
 from netdp.protocols import VaryingGossip
 from netdp.views import GossipView, SequenceView
-
-IntArray = npt.NDArray[np.int64]
 
 PRIMES = (2147483629, 2147483587)  # below 2³¹, so that products fit into 63 bits
 MAX_PRODUCTS = 3e8  # a few seconds

@@ -32,9 +32,8 @@ import numpy as np
 import numpy.typing as npt
 
 from netdp.errors import InvalidValue
+from netdp.numerics.arrays import FloatArray
 from netdp.privacy import DEFAULT_ORDERS, Adjacency, Claim, Guarantee, RenyiCurve
-
-FloatArray = npt.NDArray[np.float64]
 
 REFERENCES = (
     "netdp, accounting/gossip/secret_graph.py: proof.",

@@ -9,22 +9,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from netdp.accounting.published.muffliato import randomized as muffliato_randomized
 from netdp.accounting.table import certified, published
 from netdp.errors import InvalidValue, Unsupported
 from netdp.graphs import Graph
+from netdp.numerics.arrays import Progress
 from netdp.privacy import Claim, Guarantee
 from netdp.protocols import ErdosRenyiGossip, Gossip, RandomizedGossip, VaryingGossip
 from netdp.views import SequenceView, exchanged
 
 from . import chain
-from .krylov import Progress
 from .secret_graph import secret_graph_loss
 from .statements import certified_statement, published_statement
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @certified.register

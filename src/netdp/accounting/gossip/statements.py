@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from netdp.accounting.published.muffliato import theorems as muffliato
+from netdp.numerics.arrays import FloatArray
 from netdp.privacy import Adjacency, Claim, GaussianCurve, Guarantee, RenyiCurve
 from netdp.protocols import Gossip, GossipDescent, RandomizedGossip, VaryingGossip
-
-FloatArray = npt.NDArray[np.float64]
 
 REFERENCES = (
     "netdp, docs/guarantees.md: exact loss of linear-Gaussian views, refreshed and masked gossip.",

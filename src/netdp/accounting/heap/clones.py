@@ -54,16 +54,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from numpy.typing import ArrayLike
 
 from netdp.errors import InvalidValue, Unsupported
+from netdp.numerics.arrays import UNIT, FloatArray, IntArray
 from netdp.privacy import ProfileCurve
 
-from .counts import UNIT, Coins, Law, blank_cells, sum_of, symbol_cells
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+from .counts import Coins, Law, blank_cells, sum_of, symbol_cells
 
 _LARGEST_EPSILON0 = 600.0
 _TOLERANCE = 3e-4  # relative, of ε read off a chord instead of computed

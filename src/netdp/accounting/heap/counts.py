@@ -11,12 +11,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+from netdp.numerics.arrays import UNIT, FloatArray, IntArray
 
-UNIT = 2.0**-53
 _OUTSIDE = 1e-30  # of the whole: what a window may leave out on each side
 _BIN = 2e-4  # relative width of a bin of s: moves ε by at most half of that
 _BIN_TOTAL, _BIN_BLANK = 2e-3, 1e-3  # the same, of T and of s, where blanks are counted

@@ -24,10 +24,9 @@ from netdp.accounting.table import published
 from netdp.errors import InvalidValue, Unsupported
 from netdp.graphs import Graph
 from netdp.graphs.certificate import cached_bound, normalised
+from netdp.numerics.arrays import FloatArray
 from netdp.privacy import Adjacency, Claim, Guarantee, ProfileCurve
 from netdp.protocols import Shuffle
-
-FloatArray = npt.NDArray[np.float64]
 
 REFERENCES = (
     "S. P. Liew, T. Takahashi, S. Takagi, F. Kato, Y. Cao, M. Yoshikawa. Network Shuffling: Privacy Amplification via "

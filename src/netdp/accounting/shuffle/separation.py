@@ -22,16 +22,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from netdp.errors import InvalidValue, Unsupported
 from netdp.graphs import Graph
 from netdp.graphs.certificate import FAILURE, SpectralBound, cached_bound, normalised
+from netdp.numerics.arrays import UNIT, FloatArray
 from netdp.protocols import Shuffle
 
-FloatArray = npt.NDArray[np.float64]
-
-_UNIT = 2.0**-53
 DENSE = 1500
 """Up to this many nodes all positions are computed; a product takes about half a second there."""
 
@@ -100,7 +97,7 @@ def _spectral(graph: Graph, bound: SpectralBound, rounds: int) -> Separation:
     spread = graph.degrees.sum() / graph.degrees.min() - 1.0
     value = math.exp(rounds * math.log(bound.value) + math.log(spread)) if 0 < bound.value < 1 else bound.value
     # the exponent is a sum of two rounded products: its error is relative to it, and added
-    value *= 1 + 8 * _UNIT * (rounds + 64)
+    value *= 1 + 8 * UNIT * (rounds + 64)
     return Separation(min(1.0, value), rounds, "spectral", bound.failure if value < 1 else 0.0)
 
 
@@ -128,7 +125,7 @@ class _Powers:
 
     def separation(self, power: FloatArray, t: int) -> float:
         """s(t) of N^t, its rounding error added."""
-        error = 2 * t * (self.n + 16) * _UNIT
+        error = 2 * t * (self.n + 16) * UNIT
         least = float((power / self.root[:, None] / self.root[None, :]).min())
         return float(np.clip(1.0 - least * (1 - error), 0.0, 1.0))
 
@@ -137,7 +134,7 @@ class _Powers:
         limit = 1 << 40 if most is None else most
         top = 0
         while (1 << top) < limit and self.separation(self.square(top), 1 << top) > target:
-            if 2 * (1 << top) * (self.n + 16) * _UNIT > target:
+            if 2 * (1 << top) * (self.n + 16) * UNIT > target:
                 return None
             top += 1
         if top == 0:

@@ -28,7 +28,6 @@ nothing better than ε₀ is true, and nothing better is said.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,16 +38,13 @@ from netdp.accounting.heap.clones import Heap
 from netdp.accounting.published import network_shuffling
 from netdp.accounting.table import certified
 from netdp.errors import InvalidValue, Unsupported
+from netdp.numerics.arrays import UNIT, FloatArray, Progress
 from netdp.privacy import Adjacency, Claim, Guarantee, ProfileCurve
 from netdp.protocols import Shuffle
 from netdp.views import observer_set
 
 from .separation import Separation, failure_words, fewest_rounds, separation
 
-FloatArray = npt.NDArray[np.float64]
-Progress = Callable[[int, int], None]
-
-_UNIT = 2.0**-53
 COLLUSION_LIMIT = 1000
 """Collusion is accounted for up to this many users: all pairs of them are followed."""
 
@@ -179,7 +175,7 @@ def hide(protocol: Shuffle, members: tuple[int, ...], progress: Progress | None 
     honest = np.setdiff1d(np.arange(graph.n), members)
     part = graph.subgraph(honest.tolist()).components()
     Q = protocol.transition[honest][:, honest].tocsr()
-    step = 4 * (int(np.diff(protocol.transition.indptr).max()) + 4) * _UNIT  # entries ≥ 0: errors stay relative
+    step = 4 * (int(np.diff(protocol.transition.indptr).max()) + 4) * UNIT  # entries ≥ 0: errors stay relative
     laws = np.zeros((int(part.max()) + 1, len(honest)))
     for c in range(len(laws)):
         laws[c, part == c] = _quasi_stationary(Q, part == c)
@@ -232,7 +228,7 @@ def _quasi_stationary(Q: Any, mine: npt.NDArray[np.bool_]) -> FloatArray:
         # half a step of laziness keeps bipartite parts from flipping
         law = 0.5 * law + 0.5 * (law @ block)
         law /= law.sum()
-    return np.asarray(law / (law.sum() * (1 - 4 * len(law) * _UNIT)))
+    return np.asarray(law / (law.sum() * (1 - 4 * len(law) * UNIT)))
 
 
 def coalition_curve(protocol: Shuffle, members: tuple[int, ...], hiding: Hiding) -> ProfileCurve:

@@ -21,12 +21,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from netdp.numerics.arrays import FloatArray
 from netdp.privacy import ProfileCurve
 from netdp.privacy.profile import composed
 
-FloatArray = npt.NDArray[np.float64]
 Profile = Callable[[FloatArray], FloatArray]
 
 _NEGLIGIBLE = 1e-19  # probability of losses beyond the grid, over all occurrences; counted as infinite loss

@@ -22,14 +22,14 @@ Known and hidden senders, any start and any number of parallel tokens are covere
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from netdp.accounting.table import certified
 from netdp.errors import InvalidValue, Unsupported
+from netdp.numerics.arrays import FloatArray, Progress
 from netdp.privacy import Adjacency, Claim, Guarantee, ProfileCurve
 from netdp.protocols import GraphWalkSum
 from netdp.views import observer_set
@@ -38,9 +38,6 @@ from .events import Event, compose_events
 from .sampled import gaussian, mixture
 from .stretches import UNLIKELY
 from .walk import REFERENCES
-
-FloatArray = npt.NDArray[np.float64]
-Progress = Callable[[int, int], None]
 
 _WORK = 3 * 10**10  # steps × edges that are worth waiting for: about half a minute
 _POINTS = 300

@@ -30,23 +30,20 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
 from netdp.accounting.table import certified
+from netdp.numerics.arrays import UNIT, FloatArray
 from netdp.privacy import Adjacency, Claim, GaussianCurve, Guarantee
 from netdp.protocols.path import PathSum
 from netdp.protocols.ring import RingSum
 from netdp.views.token import TokenView
-
-FloatArray = npt.NDArray[np.float64]
 
 REFERENCES = (
     "netdp, accounting/token/known_path.py: exact loss of a token on a known path.",
     "E. Cyffers, A. Bellet. Privacy Amplification by Decentralization. AISTATS, 2022.",
     "J. Dong, A. Roth, W. Su. Gaussian Differential Privacy. JRSS B, 2022.",
 )
-_UNIT = 2.0**-53
 # Observers worked on at once by `path_energy_blocks`.
 _BLOCK = 64
 
@@ -109,7 +106,7 @@ def _scale(protocol: PathSum | RingSum) -> float:
 
 def _slack(protocol: PathSum | RingSum) -> float:
     steps = protocol.rounds * protocol.n if isinstance(protocol, RingSum) else sum(map(len, protocol.paths))
-    return 4.0 * _UNIT * (steps + 16)
+    return 4.0 * UNIT * (steps + 16)
 
 
 def _view_energy(view: TokenView) -> FloatArray:

@@ -27,17 +27,14 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from netdp.accounting.heap.clones import response_profile
 from netdp.accounting.table import certified
+from netdp.numerics.arrays import FloatArray, IntArray
 from netdp.privacy import Adjacency, Claim, Guarantee, ProfileCurve
 from netdp.protocols.ring import RingHistogram
 from netdp.views import observer_set
 from netdp.views.token import ring_path
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 REFERENCES = (
     "netdp, accounting/token/ring.py: heaps of randomized responses between visits.",

@@ -34,13 +34,11 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from netdp.numerics.arrays import FloatArray
 from netdp.privacy import gaussian_delta
 
 from .events import Profile
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class Shift(NamedTuple):

@@ -30,12 +30,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
+
+from netdp.numerics.arrays import FloatArray
 
 from .events import Event, Profile
 from .sampled import Shift, block, mixture
-
-FloatArray = npt.NDArray[np.float64]
 
 _SPLITS = (0.1, 0.3, 0.5, 0.7, 0.9)  # of ε between two views
 

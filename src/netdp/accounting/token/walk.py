@@ -38,7 +38,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from netdp.accounting.table import certified
 from netdp.errors import InvalidValue, Unsupported
@@ -50,7 +49,6 @@ from .ring import heap_profile
 from .sampled import Shift, gaussian, mixture
 from .stretches import UNLIKELY, bins, blocks, ending, gap_mixture, gap_profile, most, opening, single_steps
 
-FloatArray = npt.NDArray[np.float64]
 Bound = Callable[[], ProfileCurve]
 
 _OPENINGS = (4, 8, 16, 32)  # parts of n that an opening may be

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +10,9 @@ from netdp import graphs
 from netdp.errors import InvalidValue, NetdpError
 from netdp.graphs import Graph
 from netdp.graphs.spectrum import spectral_gap
+from netdp.numerics.arrays import Progress
 
 from .plan import Option, Plan, plan
-
-Progress = Callable[[int, int], None]
 
 # "As good as a curator" for the recommendation: within this factor of its error.
 GOOD = 1.5

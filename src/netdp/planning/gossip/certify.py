@@ -17,25 +17,21 @@ that does not depend on x.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg
 
 from netdp.accounting.gossip.exact import factors
 from netdp.errors import InvalidValue
+from netdp.numerics.arrays import FloatArray, Progress
 from netdp.planning.audience import Audience
 from netdp.planning.target import Target
 from netdp.privacy import Claim, gaussian_epsilon
 from netdp.privacy.guarantee import weakest
 from netdp.protocols import Gossip
 from netdp.views import GossipView
-
-FloatArray = npt.NDArray[np.float64]
-Progress = Callable[[int, int], None]
 
 # A dense inverse per observer pays only up to here; above, the exact loss is the quicker of the two.
 _MAX_BOUNDED = 512

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TypeVar
 
 import numpy as np
@@ -12,10 +12,9 @@ from netdp.accounting.gossip.iteration import loss_energy
 from netdp.errors import InvalidValue
 from netdp.graphs import Graph
 from netdp.graphs.symmetry import vertex_transitive
+from netdp.numerics.arrays import Progress
 from netdp.privacy import gaussian_mu
 from netdp.protocols import CentralDescent, GossipDescent, LocalDescent
-
-Progress = Callable[[int, int], None]
 
 
 def worst_energy(

@@ -8,12 +8,13 @@ the certificate.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from netdp.errors import InvalidValue, Unsupported
 from netdp.graphs import Graph
+from netdp.numerics.arrays import Progress
 from netdp.planning.audience import DRAWS, Audience, audience
 from netdp.planning.calibrate import with_noise
 from netdp.planning.policy import Policy
@@ -24,8 +25,6 @@ from netdp.utility.spectral import SpectralError
 
 from .certify import Certificate, certify
 from .search import REFRESH, Finding, Search
-
-Progress = Callable[[int, int], None]
 
 KINDS = ("plain", "refreshed", "masked", "masked, refreshed")
 

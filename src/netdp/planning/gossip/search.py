@@ -15,17 +15,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from netdp.accounting.gossip.exact import factors
 from netdp.accounting.gossip.krylov import seen_space
+from netdp.numerics.arrays import FloatArray
 from netdp.planning.audience import Audience
 from netdp.planning.target import Target
 from netdp.protocols import Gossip
 from netdp.utility.spectral import SpectralError
 from netdp.views import GossipView
-
-FloatArray = npt.NDArray[np.float64]
 
 TOLERANCE = 0.01
 MASKS = tuple(float(f"{x:.2g}") for x in np.logspace(0, 5, 21))

@@ -1,7 +1,7 @@
 """Tokens on rings and random walks as printed (Cyffers and Bellet, *Privacy Amplification by Decentralization*).
 
 Two versions: "2021", the preprint (Theorems 1 and 2 on the ring, Theorem 3 on the complete graph), and "2022", AISTATS, which
-replaces Theorem 3. **These are not guarantees**: `ERRATA` says where a proof fails; tests/accounting/published/test_amplification.py
+replaces Theorem 3. **These are not guarantees**: `ERRATA` says where a proof fails; published/test_amplification.py
 shows every one of them in numbers.
 
 All formulas start from one contribution that is (ε, δ₀)-DP by itself and end with advanced composition,
@@ -28,11 +28,10 @@ import numpy.typing as npt
 
 from netdp.accounting.table import published
 from netdp.errors import InvalidValue, Unsupported
+from netdp.numerics.arrays import FloatArray
 from netdp.privacy import Adjacency, Claim, Guarantee, ProfileCurve
 from netdp.protocols.ring import RingHistogram, RingSum
 from netdp.protocols.walk import WalkHistogram, WalkSum
-
-FloatArray = npt.NDArray[np.float64]
 
 VERSIONS = ("2021", "2022")
 REFERENCES = (

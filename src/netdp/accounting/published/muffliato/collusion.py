@@ -10,9 +10,9 @@ import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from netdp.errors import InvalidValue, Unsupported
+from netdp.numerics.arrays import FloatArray
 from netdp.numerics.kernels import csr_times_block
 from netdp.protocols import Gossip
 from netdp.views import GossipView, observer_set
@@ -31,7 +31,6 @@ __all__ = [
     "theorem9",
 ]
 
-FloatArray = npt.NDArray[np.float64]
 
 ERRATA = (
     "Corollary 3 rests on Theorem 12, which is not an upper bound. It prints α n/(2σ²) without Δ², and w ~ V "

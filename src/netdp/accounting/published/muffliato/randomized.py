@@ -10,9 +10,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from netdp.numerics.arrays import FloatArray
 from netdp.protocols import RandomizedGossip
-
-FloatArray = npt.NDArray[np.float64]
 
 ERRATA = (
     "Corollary 2 prints (W_{0:t})_{u,w}; a product of different matrices is not symmetric, and the weight of u in the "

@@ -2,7 +2,7 @@
 
 **These are not upper bounds.** The proof of Theorem 1 adds the divergences of single messages as if their noises were
 independent, but all messages carry the same initial noise. On a ring with weights 1/3, after two rounds v knows the
-noisy value of a party two hops away exactly (loss factor 1); the formula says 1/3. See tests/accounting/published/test_muffliato.py.
+noisy value of a party two hops away exactly (loss factor 1); the formula says 1/3. Tests: published/test_muffliato.py.
 
 All functions return factors: multiples of the local-DP loss αΔ²/(2σ²), so that RDP(α) = factor · αΔ²/(2σ²).
 """
@@ -15,14 +15,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
+from netdp.numerics.arrays import FloatArray
 from netdp.numerics.kernels import csr_times_block
 from netdp.protocols import Gossip, GossipRounds
 from netdp.views import observer_set
-
-FloatArray = npt.NDArray[np.float64]
 
 REFERENCES = (
     "E. Cyffers, M. Even, A. Bellet, L. Massoulié. Muffliato: Peer-to-Peer Privacy Amplification for Decentralized "
