@@ -9,7 +9,7 @@ shuffle/         network shuffling
 published/       one folder or file per paper, errata attached
 """
 
-from . import gossip, shuffle, token  # noqa: F401  they enter their accountants in the table
+from . import gossip, linear_gaussian, shuffle, token  # noqa: F401  they enter their accountants in the table
 from .baselines import local_dp, trusted_curator
 from .front import METHODS, account, pairwise
 from .published import amplification, muffliato, network_shuffling  # noqa: F401  they enter the papers' formulas

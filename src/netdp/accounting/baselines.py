@@ -1,17 +1,31 @@
-"""What the two classical alternatives would reveal with the same noise: local DP and a trusted curator."""
+"""What the two classical alternatives would reveal with the same noise: local DP and a trusted curator.
+
+Local DP: everybody publishes its contributions as they are, each with its own noise. Trusted curator: somebody whom everybody
+trusts sees all contributions and publishes the answer with all the noise that the protocol puts into it.
+"""
 
 from __future__ import annotations
 
 import math
-from functools import singledispatch
-from typing import Any, Protocol
+from typing import TypeAlias
 
 import numpy as np
 
-from netdp.errors import Unsupported
-from netdp.privacy import Adjacency, Claim, GaussianCurve, Guarantee, ProfileCurve
-from netdp.privacy.curve import Curve
-from netdp.protocols import Central, CentralDescent, Gossip, GossipDescent, Local, LocalDescent
+from netdp.errors import InvalidValue
+from netdp.privacy import Adjacency, Claim, Curve, GaussianCurve, Guarantee, Observers, ProfileCurve, everywhere
+from netdp.protocols import (
+    Central,
+    CentralDescent,
+    ErdosRenyiGossip,
+    Gossip,
+    GossipDescent,
+    Local,
+    LocalDescent,
+    Protocol,
+    RandomizedGossip,
+    Table,
+    VaryingGossip,
+)
 
 from .table import certified
 
@@ -19,83 +33,89 @@ REFERENCES = ("J. Dong, A. Roth, W. Su. Gaussian Differential Privacy. JRSS B, 2
 _LOCAL = "every party publishes its own noisy value"
 _CENTRAL = "a curator that everybody trusts sees all values, and only its answers are seen"
 
+Averaging: TypeAlias = (
+    Gossip
+    | RandomizedGossip
+    | VaryingGossip
+    | ErdosRenyiGossip
+    | GossipDescent
+    | Local
+    | Central
+    | LocalDescent
+    | CentralDescent
+)
 
-class _HasLocalMu(Protocol):
-    @property
-    def local_mu(self) -> float: ...
+local = Table("local DP", "has no counterpart under local DP")
+"""Accountants of local DP: they return a guarantee, or a curve that is the same for all parties."""
+curator = Table("a trusted curator", "has no counterpart with a trusted curator")
+"""Accountants of a trusted curator."""
 
 
-@singledispatch
-def local_dp(protocol: Any) -> Guarantee:
+def local_dp(protocol: Protocol) -> Guarantee:
     """Everybody publishes its contributions as they are, with their own noise: what the world learns about each.
 
     Gossip: x_u + N(0, σ²) (in learning: every gradient), μ = Δ/σ, factor 1. Tokens: all contributions of a user, as often
     as it is visited at most. Shuffling and histograms: the randomizer's own loss.
 
     >>> from netdp import graphs
-    >>> float(local_dp(Gossip(graphs.ring(4), rounds=1, sigma=4.0)).mu)
+    >>> float(local_dp(Gossip(graphs.ring(4), rounds=1, sigma=4.0)).mu[0])
     0.25
     """
-    raise Unsupported(f"local DP is not defined for {type(protocol).__name__}")
+    return _for_everybody(protocol, local)
 
 
-@local_dp.register(Gossip)
-@local_dp.register(GossipDescent)
-def _local_gossip(protocol: Gossip | GossipDescent) -> Guarantee:
-    return _statement(protocol, np.asarray(1.0), "everybody", _LOCAL)
-
-
-@singledispatch
-def trusted_curator(protocol: Any) -> Guarantee:
+def trusted_curator(protocol: Protocol) -> Guarantee:
     """A curator whom everybody trusts, with the same noise in its answer: what the world learns about each.
 
     Gossip: it publishes the mean with the noise N(0, σ²/n) that perfect averaging would leave; the mean moves by Δ/n, so
     μ = Δ/(σ√n), factor 1/n. Ring: the sum of every round with noise N(0, σ²). Walk: the sum of all contributions with all
-    their noise. Descent on a walk: noisy SGD that publishes every iterate. Shuffling: a trusted shuffler.
+    their noise. Descent on a walk: noisy SGD that publishes every iterate. Histograms: all answers without their owners.
+    Shuffling: a trusted shuffler.
     """
-    raise Unsupported(f"no trusted curator is defined for {type(protocol).__name__}")
+    return _for_everybody(protocol, curator)
 
 
-@trusted_curator.register(Gossip)
-@trusted_curator.register(GossipDescent)
-def _curator_gossip(protocol: Gossip | GossipDescent) -> Guarantee:
-    n = protocol.n if isinstance(protocol, GossipDescent) else protocol.graph.n
-    return _statement(protocol, np.asarray(1.0 / n), "everybody", _CENTRAL)
-
-
-@certified.register(Local)
-@certified.register(LocalDescent)
-def _local(protocol: Local | LocalDescent, observers: tuple[int, ...], **_: Any) -> Guarantee:
-    return _flat(protocol, observers, 1.0, _LOCAL)
-
-
-@certified.register(Central)
-@certified.register(CentralDescent)
-def _central(protocol: Central | CentralDescent, observers: tuple[int, ...], **_: Any) -> Guarantee:
-    return _flat(protocol, observers, 1.0 / protocol.n, _CENTRAL)
-
-
-def _flat(
-    protocol: Local | Central | LocalDescent | CentralDescent,
-    observers: tuple[int, ...],
-    factor: float,
-    assumption: str,
-) -> Guarantee:
-    factors = np.full(protocol.n, factor)
-    factors[list(observers)] = np.nan
-    return _statement(protocol, factors, observers, assumption)
-
-
-def _statement(protocol: _HasLocalMu, factor: Any, observers: tuple[int, ...] | str, assumption: str) -> Guarantee:
+def _for_everybody(protocol: Protocol, table: Table) -> Guarantee:
+    if not isinstance(protocol, Protocol):
+        raise InvalidValue(f"the argument must be a protocol such as netdp.Gossip(…), got {protocol!r}")
+    loss: Guarantee = table(protocol)
+    curve, factor = loss.curve, loss.factor
+    if not curve.shape:
+        curve = everywhere(curve, (protocol.n,))
+        factor = None if factor is None else np.full(protocol.n, float(factor))
+    names = None if protocol.network is None else protocol.network.labels
     return Guarantee(
-        curve=GaussianCurve(np.sqrt(factor) * protocol.local_mu),
-        observers=observers,
-        adjacency=Adjacency.REPLACE,
-        claim=Claim.EXACT,
-        assumptions=(assumption,),
-        references=REFERENCES,
+        curve=curve,
+        observers=Observers(roles=("everybody",)),
+        adjacency=loss.adjacency,
+        claim=loss.claim,
+        assumptions=loss.assumptions,
+        references=loss.references,
         factor=factor,
+        slack=loss.slack,
+        names=names,
     )
+
+
+@local.register
+def _local(protocol: Averaging) -> Guarantee:
+    return said(GaussianCurve(protocol.local_mu), _LOCAL, Claim.EXACT, factor=1.0)
+
+
+@curator.register
+def _curator(protocol: Averaging) -> Guarantee:
+    mu = protocol.local_mu / math.sqrt(protocol.n)
+    return said(GaussianCurve(mu), _CENTRAL, Claim.EXACT, factor=1.0 / protocol.n)
+
+
+@certified.register
+def _account_local(protocol: Local | LocalDescent, observers: tuple[int, ...]) -> Guarantee:
+    return _local(protocol)
+
+
+@certified.register
+def _account_central(protocol: Central | CentralDescent, observers: tuple[int, ...]) -> Guarantee:
+    return _curator(protocol)
 
 
 def single_response(epsilon0: float, domain: int) -> ProfileCurve:
@@ -104,6 +124,13 @@ def single_response(epsilon0: float, domain: int) -> ProfileCurve:
     return ProfileCurve([0.0, epsilon0], [top * (1 + 1e-12), 0.0])
 
 
-def said(curve: Curve, assumption: str, claim: Claim = Claim.UPPER) -> Guarantee:
-    """What everybody who sees the answer of a baseline learns about each party."""
-    return Guarantee(curve=curve, observers="everybody", claim=claim, assumptions=(assumption,), references=REFERENCES)
+def said(curve: Curve, assumption: str, claim: Claim = Claim.UPPER, factor: float | None = None) -> Guarantee:
+    """The loss of a baseline, in words."""
+    return Guarantee(
+        curve=curve,
+        adjacency=Adjacency.REPLACE,
+        claim=claim,
+        assumptions=(assumption,),
+        references=REFERENCES,
+        factor=None if factor is None else np.asarray(factor),
+    )

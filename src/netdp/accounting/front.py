@@ -5,123 +5,123 @@ from __future__ import annotations
 import dataclasses
 import os
 import threading
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any
 
 import numpy as np
 
-from netdp.accounting.gossip.exact import factors
-from netdp.accounting.gossip.statements import certified_statement, published_statement
-from netdp.accounting.published.muffliato import theorems as muffliato
-from netdp.accounting.token.known_path import path_pairs
 from netdp.errors import InvalidValue, Unsupported
-from netdp.graphs import Graph
 from netdp.numerics.arrays import Progress
-from netdp.privacy import GaussianCurve, Guarantee, RenyiCurve
-from netdp.privacy.guarantee import weakest
-from netdp.protocols import Gossip, PathSum, RingSum, Shuffle
-from netdp.views import GossipView, curator_set, observer_set
+from netdp.privacy import (
+    Curve,
+    GaussianCurve,
+    Guarantee,
+    Observers,
+    ProfileCurve,
+    RenyiCurve,
+    SharedCurve,
+    everywhere,
+    weakest,
+)
+from netdp.protocols import Protocol
+from netdp.views import realised, who_looks
 
-from .table import certified, published
+from .table import certified, certified_pairs, published, published_pairs
 
-METHODS = ("certified", "published")
-# A matrix of this many parties takes 3 GB.
+METHODS = {"certified": (certified, certified_pairs), "published": (published, published_pairs)}
+# A matrix of this many parties takes 3 GB; one of δ(ε) tables is limited to as many numbers.
 MAX_PAIRWISE = 20_000
-
-
-@certified.register
-def _gossip(protocol: Gossip, observers: tuple[int, ...], *, progress: Progress | None = None) -> Guarantee:
-    result = factors(GossipView(protocol, observers), progress)
-    return certified_statement(protocol, result.values, observers, result.claim, result.slack, result.notes)
-
-
-@published.register
-def _muffliato(protocol: Gossip, observers: tuple[int, ...], *, progress: Progress | None = None) -> Guarantee:
-    return published_statement(protocol, muffliato.theorem12(protocol, observers), observers)
+# Points kept of each curve where all pairs have tables δ(ε): between them the chord is a bound.
+_KNOTS = 256
 
 
 def account(
-    protocol: Any,
-    observers: int | str | Iterable[int | str],
+    protocol: Protocol,
+    observers: Any,
     *,
     method: str = "certified",
+    transcript: Any = None,
     progress: Progress | None = None,
     **options: Any,
 ) -> Guarantee:
     """What `observers` (several = they collude) learn about every other party, before anything is sent.
 
-    Of a `Shuffle` the curator looks: observers="curator", or ["curator", 3, 5] if users 3 and 5 collude with it.
-    `method="published"` computes the paper's formula instead, which is not a guarantee and says so.
-    `progress(done, total)` is told of every round; other options belong to particular protocols.
+    observers    parties by number or name; of a `Shuffle` the curator looks: "curator", or ["curator", 3, 5] if users 3
+                 and 5 collude with it
+    method       "certified", or "published": the paper's formula, which is not a guarantee and says so
+    transcript   `run.transcript`: the loss of what really happened, where chance had a part in it
+    progress     told (done, total) now and then
+
+    Other options belong to particular protocols; one that the protocol does not know is refused.
 
     >>> import netdp
     >>> p = netdp.Gossip(netdp.graphs.hypercube(6), rounds=20, sigma=4.0, masks=100.0)
     >>> loss = account(p, observers=[0])
     >>> float(np.nanmax(loss.factor).round(4)), str(loss.claim.value)      # the curator's limit is 1/63 = 0.0159
     (0.0182, 'exact')
+    >>> account(p, observers=[0], banana=1)
+    Traceback (most recent call last):
+      ...
+    netdp.errors.InvalidValue: the certified loss of Gossip takes no option 'banana'; it has none
     """
-    _check_method(method)
-    accountant = certified if method == "certified" else published
-    if isinstance(protocol, Shuffle):
-        return accountant(protocol, curator_set(protocol.graph, observers), progress=progress, **options)
-    members = observer_set(_parties(protocol), observers)
-    return accountant(protocol, members, progress=progress, **options)
+    table, _ = _tables(method)
+    _check_protocol(protocol)
+    who = who_looks(protocol, observers)
+    if transcript is not None:
+        protocol, options = _what_happened(protocol, transcript, options)
+    loss = table(protocol, _members(who), progress=progress, **options)
+    return _complete(protocol, loss, who, (protocol.n,), list(who.parties))
 
 
 def pairwise(
-    protocol: Any,
+    protocol: Protocol,
     *,
     method: str = "certified",
+    transcript: Any = None,
     progress: Progress | None = None,
     workers: int | None = None,
     **options: Any,
 ) -> Guarantee:
     """What every party v alone learns about every other party u: matrices [u, v], nan on the diagonal.
 
-    `progress(done, total)` is called now and then; `workers` threads are used (all cores by default). Other options
-    belong to particular protocols, as in `account`.
+    `progress(done, total)` is called now and then; `workers` threads are used (all cores by default). Other arguments are
+    those of `account`.
     """
-    _check_method(method)
-    parties = _parties(protocol)
-    n = parties if isinstance(parties, int) else parties.n
+    table, all_at_once = _tables(method)
+    _check_protocol(protocol)
+    n = protocol.n
+    if protocol.roles:
+        raise Unsupported(
+            f"single parties see nothing of {type(protocol).__name__} but encrypted reports; "
+            f'use account(protocol, "{protocol.roles[0]}")'
+        )
     if n > MAX_PAIRWISE:
         raise Unsupported(
             f"all pairs of {n} parties are {n**2:.1e} numbers; pairwise is offered up to {MAX_PAIRWISE} parties, "
             "use account(protocol, observers=[v]) for the observers of interest"
         )
-    if method == "published" and isinstance(protocol, Gossip):
-        return published_statement(protocol, muffliato.theorem1_pairwise(protocol), "each")
-    accountant = certified if method == "certified" else published
-    if method == "certified" and isinstance(protocol, PathSum | RingSum):
-        return path_pairs(protocol)
-    if isinstance(protocol, Gossip):
-        protocol.matrix, protocol.gamma  # noqa: B018  computed once, before the threads start
-    values = np.empty((n, n), order="F")
-    columns: dict[int, Guarantee] = {}
+    if transcript is not None:
+        protocol, options = _what_happened(protocol, transcript, options)
+    each, diagonal = Observers(each=True), np.diag_indices(n)
+    if all_at_once.handles(protocol):
+        return _complete(protocol, all_at_once(protocol, progress=progress, **options), each, (n, n), diagonal)
+    first = table(protocol, (0,), **options)
+    if not first.curve.shape:  # one curve for any observer and anybody else: all pairs are alike
+        return _complete(protocol, first, each, (n, n), diagonal)
+    protocol.prepare()
+    columns: dict[int, Guarantee] = {0: first}
     stop = threading.Event()
 
     def one(v: int) -> None:
-        if stop.is_set():
-            return
-        column = accountant(protocol, (v,), progress=None, **options)
-        if not column.curve.shape:
-            raise Unsupported(
-                f"all pairs of {type(protocol).__name__} are alike: account(protocol, [0]) holds for each"
-            )
-        if column.factor is None or not isinstance(column.curve, GaussianCurve | RenyiCurve):
-            raise Unsupported(
-                f"losses of {type(protocol).__name__} are no multiples of a local loss; account one by one"
-            )
-        values[:, v] = column.factor
-        columns[v] = dataclasses.replace(column, curve=GaussianCurve(0.0), factor=None)  # only its words are kept
+        if not stop.is_set():
+            columns[v] = table(protocol, (v,), **options)
 
     from threadpoolctl import threadpool_limits
 
     # One thread of BLAS per observer: many small products gain more from running side by side.
     with threadpool_limits(1), ThreadPoolExecutor(workers or os.cpu_count()) as pool:
         try:
-            for done, job in enumerate(as_completed([pool.submit(one, v) for v in range(n)]), start=1):
+            for done, job in enumerate(as_completed([pool.submit(one, v) for v in range(1, n)]), start=2):
                 job.result()
                 if progress is not None:
                     progress(done, n)
@@ -129,24 +129,85 @@ def pairwise(
             stop.set()
             raise
     said = [columns[v] for v in range(n)]
-    mu = np.sqrt(values) * protocol.local_mu
-    return dataclasses.replace(
-        said[0],
-        curve=GaussianCurve(mu) if method == "certified" else RenyiCurve.linear(mu**2 / 2),
-        observers="each",
+    factors = [column.factor for column in said if column.factor is not None]
+    together = dataclasses.replace(
+        first,
+        curve=_stacked([column.curve for column in said]),
         claim=weakest(*(column.claim for column in said)),
         assumptions=tuple(dict.fromkeys(text for column in said for text in column.assumptions)),
-        factor=values,
+        factor=np.column_stack(factors) if len(factors) == n else None,
         slack=max(column.slack for column in said),
     )
+    return _complete(protocol, together, each, (n, n), diagonal)
 
 
-def _parties(protocol: Any) -> Graph | int:
-    """Where observers are looked up: the protocol's graph, the first of its graphs, or just its number of parties."""
-    graph = getattr(protocol, "graph", None)
-    return protocol.n if graph is None else graph if isinstance(graph, Graph) else graph[0]
+def _members(who: Observers) -> tuple[Any, ...]:
+    return (*who.roles, *who.parties)
 
 
-def _check_method(method: str) -> None:
+def _what_happened(protocol: Protocol, transcript: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The protocol without chance, or the transcript as an option of an accountant that takes it."""
+    if "transcript" in certified.options(protocol):
+        return protocol, {**options, "transcript": transcript}
+    return realised(protocol, transcript), options
+
+
+def _complete(protocol: Protocol, loss: Guarantee, who: Observers, shape: tuple[int, ...], nobody: Any) -> Guarantee:
+    """With one entry per target, the observers in structure, and names."""
+    curve, factor = loss.curve, loss.factor
+    if not curve.shape:
+        curve = everywhere(curve, shape, nobody)
+        if factor is not None:
+            factor = np.full(shape, float(factor))
+            factor[nobody] = np.nan
+    if curve.shape != shape:
+        raise InvalidValue(
+            f"the accountant of {type(protocol).__name__} returned losses of shape {curve.shape}, expected {shape}: one per "
+            "party, or a single one for all"
+        )
+    network = protocol.network
+    labels = None if network is None else network.labels
+    return dataclasses.replace(loss, curve=curve, factor=factor, observers=who, names=labels)
+
+
+def _stacked(columns: list[Curve]) -> Curve:
+    """One curve per pair from one curve object per observer."""
+    first = columns[0]
+    if all(isinstance(column, GaussianCurve) for column in columns):
+        return GaussianCurve(np.column_stack([column.mu for column in columns]))  # type: ignore[attr-defined]
+    if all(isinstance(column, RenyiCurve) and column.rho is not None for column in columns):
+        return RenyiCurve.linear(np.column_stack([column.rho for column in columns]))  # type: ignore[attr-defined]
+    tables = [_table(column) for column in columns]
+    points = np.unique(np.concatenate([eps for eps, _ in tables]))
+    if len(points) > _KNOTS:
+        points = points[np.unique(np.linspace(0, len(points) - 1, _KNOTS).round().astype(np.int64))]
+    n = first.shape[0]
+    if n * n * len(points) > MAX_PAIRWISE**2:
+        raise Unsupported(
+            f"all pairs of {n} parties have a curve each, {n * n * len(points):.1e} numbers in all; account for the "
+            "observers of interest one by one"
+        )
+    deltas = np.stack([np.stack([np.asarray(column.delta(e)) for e in points], axis=-1) for column in columns], axis=1)
+    return ProfileCurve(points, np.minimum.accumulate(deltas, axis=-1))
+
+
+def _table(curve: Curve) -> tuple[Any, Any]:
+    inner = curve.curves if isinstance(curve, SharedCurve) else curve
+    if not isinstance(inner, ProfileCurve):
+        raise Unsupported(
+            f"all pairs of {curve.kind} curves cannot be put together; account for the observers one by one"
+        )
+    return inner.epsilons, inner.deltas
+
+
+def _tables(method: str) -> tuple[Any, Any]:
     if method not in METHODS:
         raise InvalidValue(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
+    return METHODS[method]
+
+
+def _check_protocol(protocol: Any) -> None:
+    if not isinstance(protocol, Protocol):
+        raise InvalidValue(
+            f"the first argument must be a protocol such as netdp.Gossip(graph, rounds=20, sigma=4.0), got {protocol!r}"
+        )

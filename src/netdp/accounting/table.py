@@ -1,25 +1,21 @@
-"""Which accountant handles which protocol: modules register here, `account` asks here.
+"""Which accountant handles which protocol: modules enter theirs here, `account` and `pairwise` look here.
 
-`certified(protocol, observers, …)` and `published(protocol, observers, …)` dispatch on the type of the protocol; a
-protocol that nobody registered is refused.
+An accountant takes the protocol and the observers and returns a `Guarantee` with one entry per party (nan at the observers),
+or with a single curve that holds for every party outside them. Its keyword arguments are the options that `account` takes
+for that protocol; one called `progress` is told how far the work is.
 """
 
 from __future__ import annotations
 
-from functools import singledispatch
-from typing import Any
+from netdp.protocols import Table
 
-from netdp.errors import Unsupported
-from netdp.privacy import Guarantee
+certified = Table("the certified loss", "has no certified accountant")
+"""Proved or exact: claims exact, upper, or estimate where it says so."""
 
+published = Table("the published loss", "has no published formula; ask for method='certified'")
+"""The formula of a paper, as printed."""
 
-@singledispatch
-def certified(protocol: Any, observers: tuple[Any, ...], **options: Any) -> Guarantee:
-    """The certified loss of every party against the observers."""
-    raise Unsupported(f"there is no certified accountant for {type(protocol).__name__}")
+certified_pairs = Table("the certified loss of all pairs", "is accounted for observer by observer")
+"""All pairs at once, where that is faster than one observer after the other."""
 
-
-@singledispatch
-def published(protocol: Any, observers: tuple[Any, ...], **options: Any) -> Guarantee:
-    """The loss by the formula of a paper, as printed."""
-    raise Unsupported(f"no published formula is known for {type(protocol).__name__}; ask for method='certified'")
+published_pairs = Table("the published loss of all pairs", "is accounted for observer by observer")

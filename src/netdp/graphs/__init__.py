@@ -12,7 +12,7 @@ Graph('hypercube(8)', n=256, m=1024)
 0.222222
 """
 
-from netdp.graphs.convert import from_networkx
+from netdp.graphs.convert import as_graph, from_networkx
 from netdp.graphs.families import complete, erdos_renyi, geometric, grid, hypercube, path, regular, ring, star, torus
 from netdp.graphs.files import ReadReport, read, read_with_report
 from netdp.graphs.graph import Graph
@@ -25,6 +25,7 @@ __all__ = [
     "Dataset",
     "Graph",
     "ReadReport",
+    "as_graph",
     "complete",
     "dataset",
     "datasets",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
 
-from netdp.errors import GraphError
+from netdp.errors import GraphError, InvalidValue
 from netdp.graphs.graph import Graph
 from netdp.numerics.arrays import FloatArray
 
@@ -85,3 +86,16 @@ def to_networkx(graph: Graph) -> Any:
     if graph.positions is not None:
         nx.set_node_attributes(G, dict(enumerate(map(tuple, graph.positions.tolist()))), "pos")
     return G
+
+
+def as_graph(value: Any, what: str) -> Graph:
+    """A `Graph` as it is, a NetworkX graph converted; anything else is refused, `what` saying who asks."""
+    if isinstance(value, Graph):
+        return value
+    networkx = sys.modules.get("networkx")  # a NetworkX graph can only come from somebody who has loaded it
+    if networkx is not None and isinstance(value, networkx.Graph):
+        return from_networkx(value)
+    raise InvalidValue(
+        f"{what} needs a netdp Graph, got {type(value).__name__}; see netdp.graphs.from_networkx, netdp.graphs.read and "
+        "netdp.graphs.parse"
+    )

@@ -1,18 +1,21 @@
-"""Learning: models trained by gossip, the tables of the papers, a scikit-learn estimator (extra `learn`)."""
+"""Learning: scikit-learn estimators (extra `learn`), the tables of the papers, and the trainers of `netdp.simulate`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from .descent import Trained, train
-from .logistic import LogisticParties, accuracy, objective
+from netdp.simulate.descent import FromGradients, Losses, Trained, train
+from netdp.simulate.logistic import LogisticParties, accuracy, objective
+from netdp.simulate.walk_descent import WalkTrained, train_walk, train_walks
+
 from .tables import LABELS, Table, table
-from .walk import WalkTrained, train_walk, train_walks
 
 __all__ = [
     "LABELS",
+    "FromGradients",
     "GossipLogisticRegression",
     "LogisticParties",
+    "Losses",
     "Table",
     "Trained",
     "WalkLogisticRegression",

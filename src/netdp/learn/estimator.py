@@ -11,12 +11,12 @@ from netdp import graphs as graph_families
 from netdp.accounting import account
 from netdp.errors import InvalidValue
 from netdp.graphs import Graph
-from netdp.planning.gossip.descent import calibrate_descent
+from netdp.planning import calibrate
 from netdp.protocols import GossipDescent
+from netdp.simulate.descent import train
+from netdp.simulate.logistic import LogisticParties
 
 from .binary import BinaryLinear, few_enough
-from .descent import train
-from .logistic import LogisticParties
 
 
 class GossipLogisticRegression(BinaryLinear):
@@ -78,10 +78,8 @@ class GossipLogisticRegression(BinaryLinear):
         draft = GossipDescent(
             graph, self.iterations, self.gossip_rounds, sigma=1.0, step=self.step, clip=1.0, masks=self.masks
         )
-        self.protocol_ = calibrate_descent(draft, self.epsilon, self.delta)
-        run = train(
-            self.protocol_, lambda models, _: data.gradients(models, 1.0), data.d, int(seeds[1].generate_state(1)[0])
-        )
+        self.protocol_ = calibrate(draft, self.epsilon, self.delta)
+        run = train(self.protocol_, data, seeds[1])
         model = run.models[self.holder]
         self.coef_, self.intercept_ = model[None, :-1], model[-1:]
         self.guarantee_ = account(self.protocol_, [self.holder])

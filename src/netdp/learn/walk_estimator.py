@@ -14,10 +14,10 @@ from netdp.numerics.checks import count
 from netdp.planning.token.calibrate import calibrate_walk
 from netdp.privacy import Guarantee
 from netdp.protocols.walk import WalkDescent
+from netdp.simulate.logistic import LogisticParties
+from netdp.simulate.walk_descent import train_walk
 
 from .binary import BinaryLinear, few_enough
-from .logistic import LogisticParties
-from .walk import train_walk
 
 
 class WalkLogisticRegression(BinaryLinear):

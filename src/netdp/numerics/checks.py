@@ -39,9 +39,18 @@ def non_negative(name: str, value: Any) -> float:
 
 def switch(name: str, value: Any) -> bool:
     """`value` as True or False, or a refusal: "no" would otherwise count as yes."""
-    if not isinstance(value, bool):
+    if not isinstance(value, bool | np.bool_):
         raise InvalidValue(f"{name} must be True or False, got {value!r}")
-    return value
+    return bool(value)
+
+
+def share_or_switch(name: str, value: Any, default: float) -> float:
+    """A number ≥ 0; True stands for `default`, False for 0."""
+    if isinstance(value, bool | np.bool_):
+        return default if value else 0.0
+    if isinstance(value, str) or not isinstance(value, numbers.Real):
+        raise InvalidValue(f"{name} must be True, False or a number ≥ 0, got {value!r}")
+    return non_negative(name, value)
 
 
 def _real(name: str, value: Any) -> float:

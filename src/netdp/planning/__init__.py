@@ -6,13 +6,16 @@ policy                limits per pair, from a file
 gossip/ token/ shuffle/   how each family is planned
 """
 
+from .base import Option, Plan
 from .calibrate import calibrate
-from .gossip.plan import Plan, plan
+from .gossip.plan import GossipPlan, plan
 from .policy import Policy
 from .shuffle.plan import ShufflePlan, calibrate_epsilon0, plan_rounds
 from .token.plan import TokenPlan, plan_token
 
 __all__ = [
+    "GossipPlan",
+    "Option",
     "Plan",
     "Policy",
     "ShufflePlan",

@@ -10,6 +10,7 @@ import numpy as np
 from netdp.errors import InvalidValue, Unsupported
 from netdp.graphs import Graph
 from netdp.graphs.symmetry import vertex_transitive
+from netdp.numerics.checks import count
 from netdp.views import observer_set
 
 # Above this many parties "every pair" is refused: name the observers, and the result holds for them.
@@ -32,29 +33,26 @@ class Audience:
         singles = self.singles[:1] if self.same and symmetric else self.singles
         return [*((v,) for v in singles), *self.coalitions]
 
-    @property
-    def everyone_covered(self) -> bool:
-        """Whether the target holds against every party alone, not only against those named."""
-        return self.everybody
-
 
 def audience(
     graph: Graph,
     observers: Iterable[int | str] | int | str | None = None,
-    colluders: float | Sequence[Iterable[int | str]] | None = None,
+    coalitions: float | Sequence[Iterable[int | str]] | None = None,
     *,
+    colluders: int = 1,
     seed: int = 0,
     draws: int = DRAWS,
 ) -> Audience:
     """Who looks.
 
     observers : each of these alone; None means every party alone.
-    colluders : in addition, sets that pool what they see; or a fraction such as 0.1: that many parties drawn at random,
+    coalitions : in addition, sets that pool what they see; or a share such as 0.1: that many parties drawn at random,
         `draws` times, from `seed`. A drawn coalition says nothing about other coalitions of that size, only about
         its own subsets.
+    colluders : how many parties may pool what they see, any of them; for gossip only 1 is proved.
 
     >>> from netdp import graphs
-    >>> audience(graphs.ring(6), colluders=[[0, 2]]).words
+    >>> audience(graphs.ring(6), coalitions=[[0, 2]]).words
     'every single party; 1 named coalition'
     """
     same = False
@@ -69,27 +67,32 @@ def audience(
         words = ["every single party"]
     else:
         singles = observer_set(graph, observers)
-        count = len(singles)
-        words = [f"{'this single party' if count == 1 else f'these {count} single parties'} only"]
-    coalitions: tuple[tuple[int, ...], ...] = ()
-    if isinstance(colluders, float | int):
-        size = _size(graph.n, float(colluders))
-        if isinstance(draws, bool) or not isinstance(draws, int) or draws < 1:
-            raise InvalidValue(f"draws must be a whole number ≥ 1, got {draws!r}")
+        many = len(singles)
+        words = [f"{'this single party' if many == 1 else f'these {many} single parties'} only"]
+    if count("colluders", colluders) > 1:
+        raise Unsupported(
+            f"colluders={colluders}: a guarantee against any {colluders} parties of a network is not proved here; name the sets, "
+            "coalitions=[[0, 1], …], or draw them, coalitions=0.1"
+        )
+    sets: tuple[tuple[int, ...], ...] = ()
+    if isinstance(coalitions, float | int):
+        size = _size(graph.n, float(coalitions))
         rng = np.random.default_rng(seed)
-        coalitions = tuple(tuple(sorted(rng.choice(graph.n, size, replace=False).tolist())) for _ in range(draws))
+        sets = tuple(
+            tuple(sorted(rng.choice(graph.n, size, replace=False).tolist())) for _ in range(count("draws", draws))
+        )
         words.append(
             f"{draws} coalitions of {size} parties drawn at random (seed {seed}), other coalitions may learn more"
         )
-    elif colluders is not None:
-        coalitions = tuple(observer_set(graph, members) for members in colluders)
-        if not coalitions:
-            raise InvalidValue("colluders is empty; give sets such as [[0, 1]], a fraction such as 0.1, or None")
-        words.append(f"{len(coalitions)} named coalition{'s' if len(coalitions) > 1 else ''}")
-    return Audience(singles, coalitions, observers is None, same, "; ".join(words))
+    elif coalitions is not None:
+        sets = tuple(observer_set(graph, members) for members in coalitions)
+        if not sets:
+            raise InvalidValue("coalitions is empty; give sets such as [[0, 1]], a share such as 0.1, or None")
+        words.append(f"{len(sets)} named coalition{'s' if len(sets) > 1 else ''}")
+    return Audience(singles, sets, observers is None, same, "; ".join(words))
 
 
 def _size(n: int, fraction: float) -> int:
     if not 0 < fraction < 1:
-        raise InvalidValue(f"colluders must be a fraction strictly between 0 and 1 or a list of sets, got {fraction!r}")
+        raise InvalidValue(f"coalitions must be a share strictly between 0 and 1 or a list of sets, got {fraction!r}")
     return min(max(1, round(fraction * n)), n - 1)

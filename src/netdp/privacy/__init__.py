@@ -12,7 +12,9 @@ from netdp.privacy.adjacency import Adjacency
 from netdp.privacy.curve import Curve
 from netdp.privacy.curves import DEFAULT_ORDERS, GaussianCurve, ProfileCurve, RenyiCurve, compose
 from netdp.privacy.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu, gaussian_tradeoff
-from netdp.privacy.guarantee import Claim, Guarantee, weakest
+from netdp.privacy.guarantee import Claim, Guarantee, Unit, weakest
+from netdp.privacy.observers import Observers
+from netdp.privacy.shared import SharedCurve, everywhere
 
 __all__ = [
     "DEFAULT_ORDERS",
@@ -21,9 +23,13 @@ __all__ = [
     "Curve",
     "GaussianCurve",
     "Guarantee",
+    "Observers",
     "ProfileCurve",
     "RenyiCurve",
+    "SharedCurve",
+    "Unit",
     "compose",
+    "everywhere",
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_mu",

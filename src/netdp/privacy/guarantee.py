@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from netdp.errors import InvalidValue, Unsupported
 from netdp.numerics.arrays import FloatArray, frozen, jsonable, sealed
@@ -17,9 +16,20 @@ from netdp.numerics.checks import check_losses
 from netdp.privacy.adjacency import Adjacency
 from netdp.privacy.curve import Curve
 from netdp.privacy.curves import GaussianCurve
+from netdp.privacy.observers import Observers
 from netdp.privacy.readable import readable
 
 E = TypeVar("E", bound=Enum)
+
+
+class Unit(StrEnum):
+    """What is protected."""
+
+    PARTY = "party"
+    """All data of one party together."""
+
+    RECORD = "record"
+    """One record of a party; who takes part is public."""
 
 
 class Claim(StrEnum):
@@ -84,19 +94,19 @@ def _member(kind: type[E], value: object) -> E:
 
 @dataclass(frozen=True, eq=False)
 class Guarantee:
-    """What `observers` can learn about each of `targets`.
+    """What `observers` can learn about every other party.
 
-    curve        one privacy curve per target, or per pair: entry [u, v] is what v learns about u
-    targets      the parties it is about, or None when entry u simply is party u
-    observers    the parties who see, colluding; "each": one column per single observer; another word, such as
-                 "curator", for a role; None when it does not matter
+    curve        one privacy curve per party: entry u is about party u; or per pair: entry [u, v] is what v learns about u
+    observers    who sees, colluding: parties and roles such as "curator"; or each party alone, one column per observer
     adjacency    which inputs are neighbours
+    unit         what is protected: all data of a party, or one record of it
     claim        how much the numbers may be trusted
     assumptions  what must hold for them to be true
     references   where the method is proved or printed
     errata       known mistakes in a published formula
     factor       multiples of the local-DP loss, shaped like the curve, nan at the observers
-    slack        relative numerical error already added on the safe side
+    slack        numerical error already added on the safe side, as a share of the local-DP loss
+    names        what the parties are called, if they have names
 
     nan marks entries without a target (the observers themselves). It passes through `epsilon` and `delta` and
     is never counted in worst or mean; +inf, a loss without bound, is counted.
@@ -109,7 +119,7 @@ class Guarantee:
     >>> print(loss.epsilon(1e-6).round(3))
     [  nan 4.887 2.254]
     >>> print(loss.describe(delta=1e-6))
-    privacy loss of 2 parties, as a gaussian curve
+    privacy loss of 2 parties
       worst: epsilon = 4.89 at delta = 1e-06
       factor of the local-DP loss: worst 1.00, mean 0.625
       against: party 0
@@ -118,8 +128,7 @@ class Guarantee:
     """
 
     curve: Curve
-    targets: NDArray[np.int64] | None = None
-    observers: tuple[int, ...] | str | None = None
+    observers: Observers = field(default_factory=Observers)
     adjacency: Adjacency = Adjacency.REPLACE
     claim: Claim = Claim.UPPER
     assumptions: tuple[str, ...] = ()
@@ -127,13 +136,15 @@ class Guarantee:
     errata: tuple[str, ...] = ()
     factor: FloatArray | None = None
     slack: float = 0.0
+    unit: Unit = Unit.PARTY
+    names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.curve, Curve):
             raise InvalidValue(f"curve must be a privacy curve such as GaussianCurve(mu), got {self.curve!r}")
         fixed: dict[str, object] = {
-            "targets": None if self.targets is None else _parties(self.targets, "targets"),
-            "observers": _observers(self.observers),
+            "observers": Observers.of(self.observers),
+            "unit": _member(Unit, self.unit),
             "adjacency": _member(Adjacency, self.adjacency),
             "claim": _member(Claim, self.claim),
         }
@@ -206,29 +217,24 @@ class Guarantee:
             raise Unsupported(f"claim {self.claim.value!r}: this number is not a guarantee; ask for method='certified'")
         return self
 
-    def describe(self, delta: float | None = None) -> str:
-        """A few plain lines: what, against whom, how sure, why. With δ, also the worst ε."""
-        if self.curve.shape:
-            # δ at ε = 0 is nan exactly where there is no target
-            count = int(np.count_nonzero(~np.isnan(self.delta(0.0))))
-            noun = ("pair", "pairs") if len(self.curve.shape) > 1 else ("party", "parties")
-            about = f"{count} {noun[count != 1]}"
-        else:
-            about = "one party"
-            if self.targets is not None:
-                about = _name_parties(self.targets.tolist())
-        lines = [f"privacy loss of {about}, as a {self.curve.kind} curve"]
+    def describe(self, delta: float | None = 1e-6) -> str:
+        """A few plain lines: the worst ε at δ, against whom, how sure, why. Without δ, no ε."""
+        # δ at ε = 0 is nan exactly where there is no target
+        count = int(np.count_nonzero(~np.isnan(self.delta(0.0))))
+        noun = ("pair", "pairs") if len(self.curve.shape) > 1 else ("party", "parties")
+        about = f"{count:,} {noun[count != 1]}"
+        lines = [f"privacy loss of {about}"]
         if delta is not None:
             lines.append(f"  worst: epsilon = {readable(self.worst_epsilon(delta))} at delta = {delta:g}")
         if self.factor is not None:
             lines.append(
                 f"  factor of the local-DP loss: worst {readable(self.worst)}, mean {readable(self.mean_factor)}"
             )
-        lines.append(f"  against: {self._against()}")
+        lines.append(f"  against: {self.observers.words}")
         lines.append(f"  adjacency: {self.adjacency.value}, {self.adjacency.meaning}")
         lines.append(f"  claim: {self.claim.meaning}")
         if self.slack:
-            lines.append(f"  numerical error already added: {self.slack:.1e} (relative)")
+            lines.append(f"  numerical error already added: {self.slack:.1e} of the local-DP loss")
         for title, items in (
             ("assumes", self.assumptions),
             ("reference", self.references),
@@ -243,8 +249,9 @@ class Guarantee:
             "claim": self.claim.value,
             "certified": self.is_certified,
             "adjacency": self.adjacency.value,
-            "targets": jsonable(self.targets),
-            "observers": jsonable(self.observers),
+            "unit": self.unit.value,
+            "names": None if self.names is None else list(self.names),
+            "observers": self.observers.to_dict(),
             "assumptions": list(self.assumptions),
             "references": list(self.references),
             "errata": list(self.errata),
@@ -264,48 +271,11 @@ class Guarantee:
             )
         return self.factor
 
-    def _against(self) -> str:
-        if self.observers is None:
-            return "any observer of the view"
-        if self.observers == "each":
-            return "each single party, one column per observer"
-        if isinstance(self.observers, str):
-            return f"the {self.observers}"
-        names = _name_parties(self.observers)
-        return f"{names} together" if len(self.observers) > 1 else names
+    def __str__(self) -> str:
+        return self.describe()
 
-
-def _name_parties(parties: Iterable[int]) -> str:
-    members = list(parties)
-    if not members:
-        return "nobody"
-    shown = ", ".join(map(str, members[:8])) + (", …" if len(members) > 8 else "")
-    return f"party {shown}" if len(members) == 1 else f"{len(members)} parties ({shown})"
-
-
-def _parties(value: ArrayLike, name: str) -> NDArray[np.int64]:
-    array = np.asarray(value)
-    if array.size == 0:
-        array = array.astype(np.int64)
-    if array.dtype.kind not in "iu" or array.ndim != 1 or (array < 0).any():
-        raise InvalidValue(f"{name} must be a list of party numbers 0, 1, …, got {value!r}")
-    out = np.array(array, dtype=np.int64)
-    out.flags.writeable = False
-    return out
-
-
-def _observers(value: Iterable[int] | str | None) -> tuple[int, ...] | str | None:
-    if value is None:
-        return None
-    if isinstance(value, str):
-        if not value:
-            raise InvalidValue("observers must not be an empty word; use 'each', a role, or party numbers")
-        return value
-    try:
-        members = list(value)
-    except TypeError:
-        raise InvalidValue(f"observers must be a list of party numbers or a word, got {value!r}") from None
-    return tuple(int(i) for i in _parties(np.array(members), "observers"))
+    def __repr__(self) -> str:
+        return f"Guarantee({self.claim.value}, {self.curve!r}, against {self.observers.words})"
 
 
 def _over_targets(values: FloatArray, reduce: Any) -> float:

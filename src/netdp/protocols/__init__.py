@@ -1,5 +1,6 @@
 """What happens: each protocol as a frozen value that states everything that affects privacy, and nothing else."""
 
+from .base import Protocol
 from .baselines import Central, CentralDescent, Local, LocalDescent
 from .descent import GossipDescent, GossipRounds
 from .gossip import Gossip, response
@@ -7,6 +8,7 @@ from .path import PathSum
 from .randomized import RandomizedGossip
 from .ring import RingHistogram, RingSum
 from .shuffle import Shuffle
+from .table import Table
 from .varying import ErdosRenyiGossip, VaryingGossip
 from .walk import GraphWalkSum, WalkDescent, WalkHistogram, WalkSum
 
@@ -21,10 +23,12 @@ __all__ = [
     "Local",
     "LocalDescent",
     "PathSum",
+    "Protocol",
     "RandomizedGossip",
     "RingHistogram",
     "RingSum",
     "Shuffle",
+    "Table",
     "VaryingGossip",
     "WalkDescent",
     "WalkHistogram",

@@ -7,16 +7,17 @@ means equal error of the mean, and the privacy differs.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import ClassVar
 
 from netdp.numerics.checks import count, positive
 
+from .base import Protocol
+
 
 @dataclass(frozen=True)
-class _Averaging:
+class _Averaging(Protocol):
     n: int
     sigma: float
     sensitivity: float = 1.0
@@ -31,10 +32,6 @@ class _Averaging:
         """μ of local DP, Δ/σ."""
         return self.sensitivity / self.sigma
 
-    def replace(self, **changes: Any) -> Self:
-        """The same with some fields changed."""
-        return dataclasses.replace(self, **changes)
-
 
 class Local(_Averaging):
     """Everybody publishes its value with noise N(0, σ²); all take the mean.
@@ -43,13 +40,27 @@ class Local(_Averaging):
     0.5
     """
 
+    kind: ClassVar[str] = "local"
+
+    def describe(self) -> str:
+        return f"{self.n:,} parties; everybody publishes its value with noise σ={self.sigma:g}, Δ={self.sensitivity:g}"
+
 
 class Central(_Averaging):
     """A curator that everybody trusts publishes the mean with noise N(0, σ²/n)."""
 
+    kind: ClassVar[str] = "central"
+
+    def describe(self) -> str:
+        return (
+            f"{self.n:,} parties; a curator that everybody trusts publishes the mean with noise "
+            f"{self.sigma / math.sqrt(self.n):g}, Δ={self.sensitivity:g}"
+        )
+
 
 @dataclass(frozen=True)
-class _Descent:
+class _Descent(Protocol):
+    answer: ClassVar[str] = "a model"
     n: int
     iterations: int
     sigma: float
@@ -72,14 +83,23 @@ class _Descent:
         """μ of local DP over all iterations, √T·Δ/σ."""
         return math.sqrt(self.iterations) * self.sensitivity / self.sigma
 
-    def replace(self, **changes: Any) -> Self:
-        """The same with some fields changed."""
-        return dataclasses.replace(self, **changes)
+    def _steps(self) -> str:
+        return f"{self.n:,} parties; {self.iterations} gradient steps of size {self.step:g}, clipped to {self.clip:g}"
 
 
 class LocalDescent(_Descent):
     """Every party publishes its clipped gradient with noise N(0, σ²) per coordinate, in every iteration."""
 
+    kind: ClassVar[str] = "local-descent"
+
+    def describe(self) -> str:
+        return f"{self._steps()}; everybody publishes its gradients with noise σ={self.sigma:g}"
+
 
 class CentralDescent(_Descent):
     """A trusted curator publishes the mean of the clipped gradients with noise N(0, σ²/n), in every iteration."""
+
+    kind: ClassVar[str] = "central-descent"
+
+    def describe(self) -> str:
+        return f"{self._steps()}; a trusted curator publishes their mean with noise {self.sigma / math.sqrt(self.n):g}"

@@ -11,21 +11,20 @@ Clipping comes before the noise. Replacing one party's data moves its gradient b
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import ClassVar
 
 from scipy import sparse
 
 from netdp.errors import InvalidValue
-from netdp.graphs import Graph
+from netdp.graphs import Graph, as_graph
 from netdp.graphs.mixing import MIXINGS, mixing_matrix
 from netdp.graphs.spectrum import chebyshev_gamma, spectral_gap
-from netdp.numerics.checks import count, non_negative, positive
+from netdp.numerics.checks import count, non_negative, positive, switch
 
-from .description import fields_of
+from .base import Protocol
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class GossipRounds:
     rounds: int
     masks: float
     mixing: str
-    gamma: float | None
+    chebyshev: float | None
     refresh: float = 0.0  # none: every iteration brings fresh noise anyway
 
     @cached_property
@@ -46,7 +45,7 @@ class GossipRounds:
 
 
 @dataclass(frozen=True)
-class GossipDescent:
+class GossipDescent(Protocol):
     """T noisy gradient steps, each followed by K rounds of gossip.
 
     Parameters
@@ -61,7 +60,8 @@ class GossipDescent:
     accelerated : Chebyshev gossip. `gap` is the spectral gap it assumes; by default the graph's own (the smallest, if
         there are several, which must then be connected).
     expansion : Lipschitz constant of θ ↦ θ − ν·g_i(θ). 1 if g_i is the gradient of a convex β-smooth function and
-        ν ≤ 2/β (clipped generalised linear models are); 1 + νβ is always right for β-Lipschitz gradients.
+        ν ≤ 2/β (generalised linear models whose *rows* are clipped one by one are); 1 + νβ is always right for
+        β-Lipschitz gradients that are clipped as a whole.
 
     >>> from netdp import graphs
     >>> p = GossipDescent(graphs.hypercube(4), iterations=5, gossip_rounds=3, sigma=2.0, step=0.5, clip=1.0)
@@ -69,6 +69,8 @@ class GossipDescent:
     (2.0, 5.0)
     """
 
+    kind: ClassVar[str] = "gossip-descent"
+    answer: ClassVar[str] = "a model at every party"
     graph: Graph | tuple[Graph, ...]
     iterations: int
     gossip_rounds: int
@@ -93,11 +95,13 @@ class GossipDescent:
             raise InvalidValue(f"gap must lie in (0, 1], got {self.gap!r}")
         if self.mixing not in MIXINGS:
             raise InvalidValue(f"unknown mixing {self.mixing!r}; choose one of {', '.join(MIXINGS)}")
-        if isinstance(self.graph, Graph):
-            self.graph.require_connected("gossip descent")
+        switch("accelerated", self.accelerated)
+        if not isinstance(self.graph, list | tuple):
+            self._set(graph=as_graph(self.graph, "GossipDescent"))
+            self.network.require_connected("gossip descent")
             return
-        graphs = tuple(self.graph)
-        if len(graphs) != self.iterations or not all(isinstance(g, Graph) for g in graphs):
+        graphs = tuple(as_graph(graph, "GossipDescent") for graph in self.graph)
+        if len(graphs) != self.iterations:
             raise InvalidValue(
                 f"{len(graphs)} graphs for {self.iterations} iterations; give one graph, or one per iteration"
             )
@@ -135,7 +139,7 @@ class GossipDescent:
         return math.sqrt(self.iterations) * self.sensitivity / self.sigma
 
     @cached_property
-    def gamma(self) -> float | None:
+    def chebyshev(self) -> float | None:
         """Chebyshev's γ, or None."""
         if not self.accelerated:
             return None
@@ -144,24 +148,20 @@ class GossipDescent:
 
     def rounds_of(self, iteration: int) -> GossipRounds:
         """The gossip of one iteration."""
-        return GossipRounds(self.graphs[iteration], self.gossip_rounds, self.masks, self.mixing, self.gamma)
+        return GossipRounds(self.graphs[iteration], self.gossip_rounds, self.masks, self.mixing, self.chebyshev)
 
-    def replace(self, **changes: Any) -> GossipDescent:
-        """The same protocol with some fields changed."""
-        return dataclasses.replace(self, **changes)
+    @property
+    def network(self) -> Graph:
+        return self.graphs[0]
 
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-able description; `from_dict` reads it back."""
-        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "graph"}
-        graph: Any = self.graph.to_dict() if isinstance(self.graph, Graph) else [g.to_dict() for g in self.graph]
-        return {"protocol": "gossip-descent", "graph": graph, **fields}
+    def prepare(self) -> None:
+        self.chebyshev  # noqa: B018
 
-    @classmethod
-    def from_dict(cls, description: dict[str, Any]) -> GossipDescent:
-        """Inverse of `to_dict`; refuses unknown fields."""
-        fields = fields_of(cls, "gossip-descent", description)
-        graph = fields.pop("graph", None)
-        if graph is None:
-            raise InvalidValue("the description of gossip descent has no 'graph'")
-        drawn = Graph.from_dict(graph) if isinstance(graph, dict) else tuple(Graph.from_dict(g) for g in graph)
-        return cls(graph=drawn, **fields)
+    def describe(self) -> str:
+        name = self.graph.name if isinstance(self.graph, Graph) else f"{len(self.graph)} graphs"
+        masks = f" masks={self.masks:g}" if self.masks else ""
+        return (
+            f"{name}: {self.n:,} parties; {self.iterations} noisy gradient steps, each mixed by {self.gossip_rounds} rounds "
+            f"of {'accelerated ' if self.accelerated else ''}gossip, σ={self.sigma:g} step={self.step:g} "
+            f"clip={self.clip:g}{masks}"
+        )

@@ -11,33 +11,32 @@ neighbours and replace it by a weighted mean of what they received:
     xᵗ⁺¹ = W x̃ᵗ                          plain
     xᵗ⁺¹ = γ W x̃ᵗ + (1−γ) x̃ᵗ⁻¹           accelerated, from the second step on (the first is W x̃⁰, which keeps the mean)
 
-All of it is linear in the values and the noises. `response` is the only place where the recursion is written down:
-the views, the accountants and the error prediction all run it, each on its own operator.
+All of it is linear in the values and the noises. `response` writes the recursion down for one impulse; the accountants and
+the error prediction run it, each on its own operator. `netdp.simulate.gossip` runs it on values, where noises enter on
+the way, and `netdp.views.linear` on symbols; tests hold the three against each other.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import ClassVar
 
-import numpy as np
 from scipy import sparse
 
 from netdp.errors import InvalidValue
-from netdp.graphs import Graph
+from netdp.graphs import Graph, as_graph
 from netdp.graphs.mixing import MIXINGS, mixing_matrix
 from netdp.graphs.spectrum import chebyshev_gamma, spectral_gap
 from netdp.numerics.arrays import FloatArray
-from netdp.numerics.checks import count, non_negative, positive
+from netdp.numerics.checks import count, non_negative, positive, switch
 
-from .description import fields_of
+from .base import Protocol
 
 
 @dataclass(frozen=True)
-class Gossip:
+class Gossip(Protocol):
     """Private averaging by T rounds of gossip on a graph.
 
     Parameters
@@ -62,6 +61,7 @@ class Gossip:
     netdp.errors.InvalidValue: rounds must be a whole number ≥ 1, got 0
     """
 
+    kind: ClassVar[str] = "gossip"
     graph: Graph
     rounds: int
     sigma: float
@@ -72,19 +72,13 @@ class Gossip:
     mixing: str = "metropolis"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.graph, Graph):
-            raise InvalidValue(
-                f"graph must be a netdp Graph, got {type(self.graph).__name__}; "
-                "see netdp.graphs.from_networkx and netdp.graphs.read"
-            )
+        self._set(graph=as_graph(self.graph, "Gossip"))
         object.__setattr__(self, "rounds", count("rounds", self.rounds))
         for name in ("sigma", "sensitivity"):
             object.__setattr__(self, name, positive(name, getattr(self, name)))
         for name in ("refresh", "masks"):
             object.__setattr__(self, name, non_negative(name, getattr(self, name)))
-        if not isinstance(self.accelerated, bool | np.bool_):
-            raise InvalidValue(f"accelerated must be True or False, got {self.accelerated!r}")
-        object.__setattr__(self, "accelerated", bool(self.accelerated))
+        self._set(accelerated=switch("accelerated", self.accelerated))
         if self.mixing not in MIXINGS:
             raise InvalidValue(f"unknown mixing {self.mixing!r}; choose one of {', '.join(MIXINGS)}")
         if self.graph.n < 2:
@@ -112,26 +106,28 @@ class Gossip:
         return mixing_matrix(self.graph, self.mixing)
 
     @cached_property
-    def gamma(self) -> float | None:
+    def chebyshev(self) -> float | None:
         """Chebyshev's γ, or None when the protocol is not accelerated."""
         return chebyshev_gamma(spectral_gap(self.graph, self.mixing)) if self.accelerated else None
 
-    def replace(self, **changes: Any) -> Gossip:
-        """The same protocol with some fields changed."""
-        return dataclasses.replace(self, **changes)
+    @property
+    def n(self) -> int:
+        """How many parties there are."""
+        return self.graph.n
 
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-able description; `from_dict` reads it back."""
-        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "graph"}
-        return {"protocol": "gossip", "graph": self.graph.to_dict(), **fields}
+    @property
+    def network(self) -> Graph:
+        return self.graph
 
-    @classmethod
-    def from_dict(cls, description: dict[str, Any]) -> Gossip:
-        """Inverse of `to_dict`; refuses unknown fields."""
-        fields = fields_of(cls, "gossip", description)
-        if "graph" not in fields:
-            raise InvalidValue("the description of a gossip protocol has no 'graph'")
-        return cls(graph=Graph.from_dict(fields.pop("graph")), **fields)
+    def prepare(self) -> None:
+        self.matrix, self.chebyshev  # noqa: B018
+
+    def describe(self) -> str:
+        extras = [f"refresh={self.refresh:g}"] if self.refresh else []
+        extras += [f"masks={self.masks:g}"] if self.masks else []
+        extras += ["accelerated"] if self.accelerated else []
+        settings = " ".join([f"T={self.rounds}", f"σ={self.sigma:g}", f"Δ={self.sensitivity:g}", *extras])
+        return f"{self.graph.name}: {self.n:,} parties, {self.graph.m:,} edges; gossip {settings}"
 
 
 def response(

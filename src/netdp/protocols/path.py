@@ -19,15 +19,15 @@ import numpy.typing as npt
 
 from netdp.errors import InvalidValue
 from netdp.numerics.arrays import BoolArray, IntArray
-from netdp.numerics.checks import count, non_negative, positive
+from netdp.numerics.checks import count, positive, share_or_switch
 
-from .description import Described
+from .base import Protocol
 
 UserArray = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
-class PathSum(Described):
+class PathSum(Protocol):
     """The sum of the contributions along public paths, one path per token.
 
     Parameters
@@ -35,7 +35,7 @@ class PathSum(Described):
     n : users.
     paths : one sequence of users per token: entry t holds the token at step t.
     sigma : standard deviation of the noise in every step.
-    closing : the last holder adds noise of variance closing·σ² before the release; 0 for none.
+    closing : the last holder of each token adds noise of variance closing·σ² before the release; True means 1, False none.
     contributions : at most so many per user and token, or None.
     sensitivity : Δ, the largest L2 distance of two values that one contribution can take.
 
@@ -61,7 +61,7 @@ class PathSum(Described):
         object.__setattr__(self, "paths", checked_paths(self.n, self.paths))
         for name in ("sigma", "sensitivity"):
             object.__setattr__(self, name, positive(name, getattr(self, name)))
-        object.__setattr__(self, "closing", non_negative("closing", self.closing))
+        object.__setattr__(self, "closing", share_or_switch("closing", self.closing, 1.0))
         if self.contributions is not None:
             object.__setattr__(self, "contributions", count("contributions", self.contributions))
 
@@ -88,9 +88,24 @@ class PathSum(Described):
         """μ of local DP for the user with the most contributions K: all published, each with noise N(0, σ²): √K·Δ/σ."""
         return math.sqrt(int(self.given.max())) * self.sensitivity / self.sigma
 
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-able description; `from_dict` reads it back."""
-        return {**super().to_dict(), "paths": [path.tolist() for path in self.paths]}
+    def describe(self) -> str:
+        tokens = "a token goes" if self.tokens == 1 else f"{self.tokens} tokens go"
+        steps = sum(len(path) for path in self.paths)
+        return (
+            f"{self.n:,} users; {tokens} along public paths of {steps:,} steps, σ={self.sigma:g} Δ={self.sensitivity:g}"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PathSum):
+            return NotImplemented
+        return self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
+
+    def _identity(self) -> tuple[Any, ...]:
+        paths = tuple(path.tobytes() for path in self.paths)
+        return self.n, paths, self.sigma, self.closing, self.contributions, self.sensitivity
 
 
 def checked_paths(n: int, paths: Any) -> tuple[UserArray, ...]:

@@ -10,28 +10,27 @@ The drawn edges are *public* randomness: they are part of the transcript and eve
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from netdp.errors import InvalidValue, Unsupported
-from netdp.graphs import Graph
+from netdp.graphs import Graph, as_graph
 from netdp.graphs.mixing import MIXINGS, mixing_matrix
 from netdp.graphs.spectrum import DENSE_LIMIT
 from netdp.numerics.arrays import FloatArray, IntArray
 from netdp.numerics.checks import count, positive
 
-from .description import fields_of
+from .base import Protocol
 
 IDLE = -1  # both ends of a step in which nobody wakes
 
 
 @dataclass(frozen=True)
-class RandomizedGossip:
+class RandomizedGossip(Protocol):
     """Private averaging by pairwise exchanges along random edges.
 
     Parameters
@@ -52,6 +51,7 @@ class RandomizedGossip:
     [[-1, -1], [0, 3], [2, 3], [0, 3], [0, 1], [-1, -1]]
     """
 
+    kind: ClassVar[str] = "randomized-gossip"
     graph: Graph
     steps: int
     sigma: float
@@ -60,11 +60,7 @@ class RandomizedGossip:
     probabilities: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.graph, Graph):
-            raise InvalidValue(
-                f"graph must be a netdp Graph, got {type(self.graph).__name__}; "
-                "see netdp.graphs.from_networkx and netdp.graphs.read"
-            )
+        self._set(graph=as_graph(self.graph, "RandomizedGossip"))
         object.__setattr__(self, "steps", count("steps", self.steps))
         for name in ("sigma", "sensitivity"):
             object.__setattr__(self, name, positive(name, getattr(self, name)))
@@ -137,21 +133,17 @@ class RandomizedGossip:
         chosen = np.searchsorted(np.cumsum(self.edge_probabilities), rng.random(self.steps), side="right")
         return np.vstack([self.graph.edges(), [[IDLE, IDLE]]])[chosen]
 
-    def replace(self, **changes: Any) -> RandomizedGossip:
-        """The same protocol with some fields changed."""
-        return dataclasses.replace(self, **changes)
+    @property
+    def n(self) -> int:
+        """How many parties there are."""
+        return self.graph.n
 
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-able description; `from_dict` reads it back."""
-        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "graph"}
-        if self.probabilities is not None:
-            fields["probabilities"] = list(self.probabilities)
-        return {"protocol": "randomized-gossip", "graph": self.graph.to_dict(), **fields}
+    @property
+    def network(self) -> Graph:
+        return self.graph
 
-    @classmethod
-    def from_dict(cls, description: dict[str, Any]) -> RandomizedGossip:
-        """Inverse of `to_dict`; refuses unknown fields."""
-        fields = fields_of(cls, "randomized-gossip", description)
-        if "graph" not in fields:
-            raise InvalidValue("the description of a randomized-gossip protocol has no 'graph'")
-        return cls(graph=Graph.from_dict(fields.pop("graph")), **fields)
+    def describe(self) -> str:
+        return (
+            f"{self.graph.name}: {self.n:,} parties, {self.graph.m:,} edges; randomized gossip, {self.steps:,} steps of "
+            f"one edge each, σ={self.sigma:g} Δ={self.sensitivity:g}"
+        )

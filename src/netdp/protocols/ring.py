@@ -22,9 +22,9 @@ import numpy as np
 
 from netdp.errors import InvalidValue
 from netdp.numerics.arrays import FloatArray
-from netdp.numerics.checks import count, positive, switch
+from netdp.numerics.checks import count, positive, share_or_switch
 
-from .description import Described
+from .base import Protocol
 
 RING_NOISES = ("single", "distributed")
 
@@ -37,7 +37,7 @@ def _ring_size(n: object) -> int:
 
 
 @dataclass(frozen=True)
-class RingSum(Described):
+class RingSum(Protocol):
     """The sum of all contributions, by a token that goes round a ring `rounds` times.
 
     Parameters
@@ -45,7 +45,8 @@ class RingSum(Described):
     n, rounds : users, and how often the token passes each of them (K).
     sigma : standard deviation of one noise.
     noise : "single" (one user in n−1 adds it) or "distributed" (everybody adds σ/√n, the very first hop σ).
-    closing : the last user adds N(0, σ²) before the token is released. Without it some users have no protection.
+    closing : the last user adds noise of variance closing·σ² before the token is released; True means 1, False none.
+        Without it some users have no protection.
     sensitivity : Δ, the largest L2 distance of two values that one contribution can take.
 
     >>> p = RingSum(10, rounds=3, sigma=2.0)
@@ -58,7 +59,7 @@ class RingSum(Described):
     rounds: int
     sigma: float
     noise: str = "single"
-    closing: bool = True
+    closing: float = True
     sensitivity: float = 1.0
 
     def __post_init__(self) -> None:
@@ -66,7 +67,7 @@ class RingSum(Described):
         object.__setattr__(self, "rounds", count("rounds", self.rounds))
         for name in ("sigma", "sensitivity"):
             object.__setattr__(self, name, positive(name, getattr(self, name)))
-        switch("closing", self.closing)
+        self._set(closing=share_or_switch("closing", self.closing, 1.0))
         if self.noise not in RING_NOISES:
             raise InvalidValue(f"unknown noise {self.noise!r}; choose one of {', '.join(RING_NOISES)}")
 
@@ -84,16 +85,22 @@ class RingSum(Described):
     @property
     def closing_noise(self) -> float:
         """The standard deviation of the noise that the last user adds before the release."""
-        return self.sigma if self.closing else 0.0
+        return self.sigma * math.sqrt(self.closing)
 
     @property
     def local_mu(self) -> float:
         """μ of local DP: all K contributions published, each with noise N(0, σ²)."""
         return math.sqrt(self.rounds) * self.sensitivity / self.sigma
 
+    def describe(self) -> str:
+        return (
+            f"ring of {self.n:,} users; a token goes round {self.rounds} time{'s' if self.rounds > 1 else ''}, "
+            f"σ={self.sigma:g} ({self.noise} noise) Δ={self.sensitivity:g}{'' if self.closing else ', no closing noise'}"
+        )
+
 
 @dataclass(frozen=True)
-class RingHistogram(Described):
+class RingHistogram(Protocol):
     """A histogram over `domain` values, by a token that goes round a ring `rounds` times.
 
     Parameters
@@ -101,7 +108,7 @@ class RingHistogram(Described):
     n, rounds : users, and how often the token passes each of them (K).
     domain : L ≥ 2, the number of values a contribution can take: 0 … L−1.
     gamma : γ in (0, 1]: a contribution is replaced by a uniformly random value with this probability.
-    closing : the last user adds a fresh blanket of ⌈γn⌉ random elements before the token is released.
+    closing : the last user adds ⌈closing·γn⌉ fresh random elements before the token is released; True means 1, False none.
 
     >>> p = RingHistogram(1000, rounds=1, domain=5, gamma=0.5)
     >>> round(p.epsilon0, 4), p.blanket                   # one contribution alone: ln(1 + L(1−γ)/γ)
@@ -109,16 +116,17 @@ class RingHistogram(Described):
     """
 
     kind: ClassVar[str] = "ring-histogram"
+    answer: ClassVar[str] = "the share of every value"
     n: int
     rounds: int
     domain: int
     gamma: float
-    closing: bool = True
+    closing: float = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n", _ring_size(self.n))
         object.__setattr__(self, "rounds", count("rounds", self.rounds))
-        switch("closing", self.closing)
+        self._set(closing=share_or_switch("closing", self.closing, 1.0))
         check_response(self)
 
     @property
@@ -128,8 +136,19 @@ class RingHistogram(Described):
 
     @property
     def blanket(self) -> int:
-        """How many random elements are added at the start, and again at closing: ⌈γn⌉."""
+        """How many random elements are added at the start: ⌈γn⌉."""
         return math.ceil(self.gamma * self.n)
+
+    @property
+    def closing_blanket(self) -> int:
+        """How many random elements the last user adds: ⌈closing·γn⌉."""
+        return math.ceil(self.closing * self.gamma * self.n)
+
+    def describe(self) -> str:
+        return (
+            f"ring of {self.n:,} users; a token goes round {self.rounds} time{'s' if self.rounds > 1 else ''} and collects a "
+            f"histogram of {self.domain} values, random answers with probability γ={self.gamma:g}"
+        )
 
 
 def check_response(protocol: object) -> None:

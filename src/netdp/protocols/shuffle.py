@@ -17,17 +17,17 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from netdp.errors import GraphError, InvalidValue
-from netdp.graphs import Graph
+from netdp.graphs import Graph, as_graph
 from netdp.numerics.checks import count, non_negative, positive
 
-from .description import Described
+from .base import Protocol
 from .walk import transition_matrix
 
 REPORTINGS = ("all", "single")
 
 
 @dataclass(frozen=True)
-class Shuffle(Described):
+class Shuffle(Protocol):
     """Randomized reports that hop through a network before a curator collects them.
 
     Parameters
@@ -47,6 +47,8 @@ class Shuffle(Described):
     """
 
     kind: ClassVar[str] = "shuffle"
+    roles: ClassVar[tuple[str, ...]] = ("curator",)
+    answer: ClassVar[str] = "what the randomizer estimates, at the curator"
     graph: Graph
     rounds: int
     epsilon0: float
@@ -55,6 +57,7 @@ class Shuffle(Described):
     delta0: float = 0.0
 
     def __post_init__(self) -> None:
+        self._set(graph=as_graph(self.graph, "Shuffle"))
         object.__setattr__(self, "rounds", count("rounds", self.rounds))
         object.__setattr__(self, "epsilon0", positive("epsilon0", self.epsilon0))
         for name in ("laziness", "delta0"):
@@ -95,3 +98,15 @@ class Shuffle(Described):
     def stationary(self) -> Any:
         """π_u = d_u/2m: where a report is in the long run."""
         return self.graph.degrees / self.graph.degrees.sum()
+
+    @property
+    def network(self) -> Graph:
+        return self.graph
+
+    def describe(self) -> str:
+        lazy = f" laziness={self.laziness:g}" if self.laziness else ""
+        delta0 = f", δ₀={self.delta0:g}" if self.delta0 else ""
+        return (
+            f"{self.graph.name}: {self.n:,} users, {self.graph.m:,} edges; shuffling with ε₀={self.epsilon0:g}{delta0} "
+            f"reports, {self.rounds} hops{lazy}, reporting {self.reporting}"
+        )

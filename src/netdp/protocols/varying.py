@@ -7,21 +7,20 @@ W_t is the gossip matrix of G_t alone, so a party without neighbours in G_t send
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
 from netdp.errors import InvalidValue, Unsupported
-from netdp.graphs import Graph, erdos_renyi
+from netdp.graphs import Graph, as_graph, erdos_renyi
 from netdp.graphs.mixing import MIXINGS, mixing_matrix
-from netdp.numerics.checks import count, positive
+from netdp.numerics.checks import count, positive, switch
 
-from .description import fields_of
+from .base import Protocol
 from .gossip import Gossip
 
 # An Erdős–Rényi graph is drawn again until it is connected, at most this often.
@@ -29,7 +28,7 @@ _ATTEMPTS = 1000
 
 
 @dataclass(frozen=True)
-class VaryingGossip:
+class VaryingGossip(Protocol):
     """Private averaging on a sequence of public graphs, one per round; plain steps, noise at the start only.
 
     Parameters
@@ -47,6 +46,7 @@ class VaryingGossip:
     2
     """
 
+    kind: ClassVar[str] = "varying-gossip"
     graphs: tuple[Graph, ...]
     sigma: float
     sensitivity: float = 1.0
@@ -55,10 +55,8 @@ class VaryingGossip:
     def __post_init__(self) -> None:
         if isinstance(self.graphs, Graph) or not isinstance(self.graphs, Iterable):
             raise InvalidValue("graphs must be a sequence of netdp Graphs, one per round; for one graph use Gossip")
-        object.__setattr__(self, "graphs", tuple(self.graphs))
+        self._set(graphs=tuple(as_graph(graph, f"graphs[{t}]") for t, graph in enumerate(self.graphs)))
         for t, graph in enumerate(self.graphs):
-            if not isinstance(graph, Graph):
-                raise InvalidValue(f"graphs[{t}] must be a netdp Graph, got {type(graph).__name__}")
             if graph.n != self.graphs[0].n:
                 raise InvalidValue(
                     f"graphs[{t}] has {graph.n} parties, graphs[0] has {self.graphs[0].n}; they must agree"
@@ -100,31 +98,27 @@ class VaryingGossip:
                 made[graph.digest] = mixing_matrix(graph, self.mixing)
         return tuple(made[graph.digest] for graph in self.graphs)
 
-    def replace(self, **changes: Any) -> VaryingGossip:
-        """The same protocol with some fields changed."""
-        return dataclasses.replace(self, **changes)
+    @property
+    def n(self) -> int:
+        """How many parties there are."""
+        return self.graphs[0].n
 
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-able description; `from_dict` reads it back."""
-        return {
-            "protocol": "varying-gossip",
-            "graphs": [graph.to_dict() for graph in self.graphs],
-            "sigma": self.sigma,
-            "sensitivity": self.sensitivity,
-            "mixing": self.mixing,
-        }
+    @property
+    def network(self) -> Graph:
+        return self.graph
 
-    @classmethod
-    def from_dict(cls, description: dict[str, Any]) -> VaryingGossip:
-        """Inverse of `to_dict`; refuses unknown fields."""
-        fields = fields_of(cls, "varying-gossip", description)
-        if "graphs" not in fields:
-            raise InvalidValue("the description of a varying-gossip protocol has no 'graphs'")
-        return cls(graphs=tuple(Graph.from_dict(graph) for graph in fields.pop("graphs")), **fields)
+    def prepare(self) -> None:
+        self.matrices  # noqa: B018
+
+    def describe(self) -> str:
+        return (
+            f"{self.n:,} parties; gossip on {self.rounds} public graphs, one per round, "
+            f"σ={self.sigma:g} Δ={self.sensitivity:g}"
+        )
 
 
 @dataclass(frozen=True)
-class ErdosRenyiGossip:
+class ErdosRenyiGossip(Protocol):
     """Gossip on an Erdős–Rényi graph that is drawn anew for every run (Muffliato, section 3.4).
 
     Parameters
@@ -144,6 +138,7 @@ class ErdosRenyiGossip:
     Graph('erdos_renyi(30, 0.2)', n=30, m=74)
     """
 
+    kind: ClassVar[str] = "erdos-renyi-gossip"
     n: int
     p: float
     rounds: int
@@ -165,8 +160,7 @@ class ErdosRenyiGossip:
         if self.mixing not in MIXINGS:
             raise InvalidValue(f"unknown mixing {self.mixing!r}; choose one of {', '.join(MIXINGS)}")
         for name in ("accelerated", "varying"):
-            if not isinstance(getattr(self, name), bool):
-                raise InvalidValue(f"{name} must be True or False, got {getattr(self, name)!r}")
+            switch(name, getattr(self, name))
         if self.accelerated and self.varying:
             raise InvalidValue("acceleration is for one graph; set accelerated=False or varying=False")
 
@@ -190,15 +184,8 @@ class ErdosRenyiGossip:
             f"take p well above ln(n)/n = {np.log(self.n) / self.n:.3g}, or varying=True"
         )
 
-    def replace(self, **changes: Any) -> ErdosRenyiGossip:
-        """The same protocol with some fields changed."""
-        return dataclasses.replace(self, **changes)
-
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-able description; `from_dict` reads it back."""
-        return {"protocol": "erdos-renyi-gossip", **dataclasses.asdict(self)}
-
-    @classmethod
-    def from_dict(cls, description: dict[str, Any]) -> ErdosRenyiGossip:
-        """Inverse of `to_dict`; refuses unknown fields."""
-        return cls(**fields_of(cls, "erdos-renyi-gossip", description))
+    def describe(self) -> str:
+        return (
+            f"{self.n:,} parties; {self.rounds} rounds of gossip on a random graph, every edge with probability {self.p:g}"
+            f"{', drawn anew in every round' if self.varying else ''}, σ={self.sigma:g} Δ={self.sensitivity:g}"
+        )

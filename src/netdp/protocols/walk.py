@@ -27,10 +27,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from netdp.errors import InvalidValue
-from netdp.graphs import Graph
-from netdp.numerics.checks import count, non_negative, positive
+from netdp.graphs import Graph, as_graph
+from netdp.numerics.checks import count, positive, share_or_switch
 
-from .description import Described
+from .base import Protocol
 from .ring import check_response, response_epsilon
 
 SENDERS = ("hidden", "known")
@@ -38,9 +38,12 @@ WALKS = ("metropolis", "simple")
 
 
 @dataclass(frozen=True)
-class _Walk(Described):
+class _Walk(Protocol):
     n: int
     steps: int
+
+    def _channel(self) -> str:
+        return f"sender {getattr(self, 'sender')}"  # noqa: B009  a field of every walk
 
     def _check_walk(self) -> None:
         object.__setattr__(self, "n", count("n", self.n))
@@ -93,6 +96,14 @@ class WalkSum(_Walk):
         """How often a user is visited on average, all tokens together."""
         return self.tokens * self.steps / self.n
 
+    def describe(self) -> str:
+        tokens = "a token walks" if self.tokens == 1 else f"{self.tokens} tokens walk"
+        cap = f", at most {self.contributions} contributions each" if self.contributions is not None else ""
+        return (
+            f"{self.n:,} users; {tokens} {self.steps:,} steps at random, σ={self.sigma:g} Δ={self.sensitivity:g}, "
+            f"{self._channel()}{cap}"
+        )
+
 
 @dataclass(frozen=True)
 class WalkHistogram(_Walk):
@@ -105,6 +116,7 @@ class WalkHistogram(_Walk):
     """
 
     kind: ClassVar[str] = "walk-histogram"
+    answer: ClassVar[str] = "the share of every value"
     domain: int
     gamma: float
     sender: str = "hidden"
@@ -118,6 +130,12 @@ class WalkHistogram(_Walk):
     def epsilon0(self) -> float:
         """The local-DP loss of one contribution."""
         return response_epsilon(self.domain, self.gamma)
+
+    def describe(self) -> str:
+        return (
+            f"{self.n:,} users; a token walks {self.steps:,} steps at random and collects a histogram of {self.domain} "
+            f"values, random answers with probability γ={self.gamma:g}, {self._channel()}"
+        )
 
 
 @dataclass(frozen=True)
@@ -141,6 +159,7 @@ class WalkDescent(_Walk):
     """
 
     kind: ClassVar[str] = "walk-descent"
+    answer: ClassVar[str] = "a model"
     sigma: float
     step: float
     clip: float = 1.0
@@ -165,9 +184,15 @@ class WalkDescent(_Walk):
         """Δ = 2L: two clipped gradients."""
         return 2.0 * self.clip
 
+    def describe(self) -> str:
+        return (
+            f"{self.n:,} users; a model walks {self.steps:,} steps at random, a noisy gradient step at each: "
+            f"σ={self.sigma:g} step={self.step:g} clip={self.clip:g}, {self._channel()}"
+        )
+
 
 @dataclass(frozen=True)
-class GraphWalkSum(Described):
+class GraphWalkSum(Protocol):
     """The sum of the contributions along random walks on any connected graph.
 
     Parameters
@@ -177,8 +202,8 @@ class GraphWalkSum(Described):
     sigma : standard deviation of the noise in every contribution.
     walk : "metropolis" (every user is visited equally often) or "simple" (in proportion to its degree).
     tokens : walks in parallel, independent of each other.
-    closing : the last holder adds noise of variance closing·σ² before the token is released. Without it the last
-        contributions have little cover. None means n: as much noise as n more steps would bring.
+    closing : the last holder adds noise of variance closing·σ² before the token is released; True means n, as much noise as
+        n more steps would bring, False none: then the last contributions have little cover.
     contributions : at most so many per user and token, or None.
     sensitivity : Δ.
 
@@ -196,11 +221,12 @@ class GraphWalkSum(Described):
     sigma: float
     walk: str = "metropolis"
     tokens: int = 1
-    closing: float | None = None
+    closing: float = True
     contributions: int | None = None
     sensitivity: float = 1.0
 
     def __post_init__(self) -> None:
+        self._set(graph=as_graph(self.graph, "GraphWalkSum"))
         self.graph.require_connected("a walk")
         for name in ("steps", "tokens"):
             object.__setattr__(self, name, count(name, getattr(self, name)))
@@ -210,8 +236,7 @@ class GraphWalkSum(Described):
             )
         for name in ("sigma", "sensitivity"):
             object.__setattr__(self, name, positive(name, getattr(self, name)))
-        closing = float(self.n) if self.closing is None else non_negative("closing", self.closing)
-        object.__setattr__(self, "closing", closing)
+        self._set(closing=share_or_switch("closing", self.closing, float(self.n)))
         if self.walk not in WALKS:
             raise InvalidValue(f"unknown walk {self.walk!r}; choose one of {', '.join(WALKS)}")
         if self.contributions is not None:
@@ -221,6 +246,20 @@ class GraphWalkSum(Described):
     def n(self) -> int:
         """How many users there are."""
         return self.graph.n
+
+    @property
+    def network(self) -> Graph:
+        return self.graph
+
+    def prepare(self) -> None:
+        self.transition  # noqa: B018
+
+    def describe(self) -> str:
+        tokens = "a token walks" if self.tokens == 1 else f"{self.tokens} tokens walk"
+        return (
+            f"{self.graph.name}: {self.n:,} users; {tokens} {self.steps:,} steps ({self.walk}), "
+            f"σ={self.sigma:g} Δ={self.sensitivity:g}{'' if self.closing else ', no closing noise'}"
+        )
 
     @cached_property
     def transition(self) -> Any:

@@ -7,13 +7,13 @@ from rich.table import Table
 from rich.text import Text
 
 from netdp.planning.gossip.advise import Advice
-from netdp.planning.gossip.plan import Option, Plan
+from netdp.planning.gossip.plan import GossipOption, GossipPlan
 from netdp.planning.shuffle.plan import ShufflePlan
 from netdp.planning.token.plan import TokenPlan
 from netdp.privacy.readable import readable
 
 
-def plan_table(plan: Plan) -> RenderableType:
+def plan_table(plan: GossipPlan) -> RenderableType:
     """What was chosen, the alternatives, local DP and a trusted curator."""
     graph, target = plan.graph, plan.target
     asked = f"ε ≤ {target.epsilon:g}" if target.epsilon is not None else "the policy"
@@ -25,16 +25,16 @@ def plan_table(plan: Plan) -> RenderableType:
     for option in plan.options:
         p, best = option.protocol, option is plan.best
         table.add_row(
-            f"{option.kind}{', accelerated' if p.accelerated else ''}",
+            f"{option.name}{', accelerated' if p.accelerated else ''}",
             str(p.rounds), readable(p.sigma), f"{p.masks:g}", f"{p.refresh:g}", f"{option.messages:,.0f}",
-            readable(option.worst_epsilon), readable(option.rmse), f"{option.rmse / plan.curator_rmse:.2f}",
+            readable(plan.worst_epsilon(option)), readable(option.rmse), f"{option.rmse / plan.curator_rmse:.2f}",
             style="green" if best else None,
         )  # fmt: skip
     for name, rmse in (("local DP", plan.local_rmse), ("trusted curator", plan.curator_rmse)):
         table.add_row(name, *[""] * 6, readable(rmse), f"{rmse / plan.curator_rmse:.2f}")
     return Group(
         Text(f"{subject}; target {asked} at δ = {target.delta:g}, Δ = {plan.protocol.sensitivity:g}"),
-        Text(f"holds for {target.words},\nagainst {plan.audience.words}\n"),
+        Text(f"{plan.holds}\n"),
         table,
         Text(f"\n{_chosen(plan.best)}"),
         *(Text(note, style="dim") for note in plan.notes),
@@ -51,14 +51,14 @@ def advice_table(advice: Advice) -> RenderableType:
         option, graph = candidate.option, candidate.graph
         table.add_row(
             graph.name, f"{2 * graph.m / graph.n:.3g}", f"{candidate.gap:.2g}", str(option.protocol.rounds),
-            f"{option.messages:,.0f}", readable(option.worst_epsilon), readable(option.rmse),
+            f"{option.messages:,.0f}", readable(candidate.plan.worst_epsilon(option)), readable(option.rmse),
             f"{option.rmse / candidate.plan.curator_rmse:.2f}",
             style="green" if candidate is advice.recommended else None,
         )  # fmt: skip
     return Group(table, Text(f"\nrecommended: {advice.sentence}"))
 
 
-def _chosen(option: Option) -> str:
+def _chosen(option: GossipOption) -> str:
     p, c = option.protocol, option.certificate
     extras = [f"masks={p.masks!r}"] if p.masks else []
     extras += [f"refresh={p.refresh!r}"] if p.refresh else []

@@ -8,7 +8,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from . import baselines, gossip, randomized, shuffle, tokens  # noqa: F401  register what they can run
+from . import baselines, gossip, linear, randomized, shuffle, tokens  # noqa: F401  register what they can run
 from .run import Record, Run, simulate
 from .tokens import TokenRecord, draw_paths
 

@@ -5,22 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from netdp.errors import Unsupported
 from netdp.protocols import Central, Local
 from netdp.views import Transcript
 
-from .run import Normal, Run, execute, prepared
+from .run import Normal, Run, Values, execute, prepared
 
 
-@execute.register(Local)
-@execute.register(Central)
-def _average(protocol: Local | Central, values: npt.ArrayLike, seed: int, normal: Normal, record: Any) -> Run:
+@execute.register
+def _average(protocol: Local | Central, values: Values, seed: int, normal: Normal, record: Any) -> Run:
     """Everybody ends up with the same answer. Nobody sends to anybody in particular, so the transcript is empty."""
     if record is not None:
         raise Unsupported(f"{type(protocol).__name__} has no messages between parties to record")
-    data, _ = prepared(values, protocol.n, None)
+    data, _ = prepared(values, protocol, None)
     if isinstance(protocol, Local):
         answer = (data + protocol.sigma * normal(data.shape)).mean(axis=0)
     else:

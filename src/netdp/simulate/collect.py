@@ -35,6 +35,7 @@ from netdp.errors import InvalidValue
 from netdp.mechanisms import Mechanism
 from netdp.numerics.arrays import FloatArray
 from netdp.protocols import Shuffle
+from netdp.utility.shuffle import empty_hands, null_row
 
 from .shuffle import ShuffledReports, shuffle_reports, stream
 
@@ -77,7 +78,7 @@ def collect(
             raise InvalidValue(f'reporting="all" sends no dummies; leave null out, got {null!r}')
         run = shuffle_reports(protocol, mechanism.randomize(data, stream(seed, 2)), seed)
         return Collected(mechanism.estimate(run.view.reports), run, mechanism)
-    blank = _null_row(mechanism, null)
+    blank = null_row(mechanism, null)
 
     def dummies(count: int) -> npt.NDArray[Any]:
         reports = mechanism.randomize(np.repeat(blank, max(count, 1), axis=0), stream(seed, 3))
@@ -106,60 +107,5 @@ def estimate_single(protocol: Shuffle, mechanism: Mechanism, reports: npt.ArrayL
     if len(items) != protocol.n:
         raise InvalidValue(f"there are {protocol.n} users and each hands over one item; got {len(items)}")
     empty, _ = empty_hands(protocol)
-    blank = mechanism.answer(_null_row(mechanism, null))
+    blank = mechanism.answer(null_row(mechanism, null))
     return np.asarray((protocol.n * mechanism.estimate(items) - empty * blank) / (protocol.n - empty))
-
-
-def empty_hands(protocol: Shuffle) -> tuple[float, float]:
-    """Mean and variance of the number of users who end up without a report, under the stationary law.
-
-    P(u and w both empty) = (1 − π_u − π_w)ⁿ. Users of one degree are alike, so the sum over pairs is one over pairs of
-    degrees.
-
-    The paper's number of dummies for Twitch, 7,080, is something else: how many users have n·π_u < 1, that is, expect less
-    than one report. The mean here is 5,456.
-
-    >>> from netdp import graphs
-    >>> mean, variance = empty_hands(Shuffle(graphs.complete(3), rounds=1, epsilon0=1.0))
-    >>> round(mean * 27, 9), round(variance + mean**2, 9)       # of 27 equally likely outcomes: 6, 18, 3 with D = 0, 1, 2
-    (24.0, 1.111111111)
-    """
-    n = protocol.n
-    degrees, counts = np.unique(protocol.graph.degrees, return_counts=True)
-    share = degrees / degrees.dot(counts)
-    with np.errstate(divide="ignore"):
-        alone = np.exp(n * np.log1p(-share))
-        # the covariance of two indicators is negative: (1−a−b)ⁿ − ((1−a)(1−b))ⁿ, as a relative change
-        both = np.maximum(-share[:, None] - share[None, :], -1.0)
-        product = np.log1p(-share)[:, None] + np.log1p(-share)[None, :]
-        covariance = np.exp(n * product) * np.expm1(n * (np.log1p(both) - product))
-    pairs = np.outer(counts, counts) - np.diag(counts)
-    variance = float(counts @ (alone * (1 - alone)) + np.sum(pairs * covariance))
-    return float(counts @ alone), max(variance, 0.0)
-
-
-def collection_error(protocol: Shuffle, mechanism: Mechanism, values: npt.ArrayLike, *, null: Any = None) -> float:
-    """The expected squared L2 error of `collect`: exact for "all", exact under the stationary law for "single"."""
-    data = mechanism.check(values)
-    if len(data) != protocol.n:
-        raise InvalidValue(f"there are {protocol.n} users; give one value for each, got {len(data)}")
-    if protocol.reporting == "all":
-        return mechanism.squared_error(protocol.n)
-    n, (empty, variance) = protocol.n, empty_hands(protocol)
-    mean, blank = mechanism.answer(data), mechanism.answer(_null_row(mechanism, null))
-    # Σ‖x_u − x̄‖² = Σ‖x_u‖² − n‖x̄‖²; for categories ‖x_u‖² = 1
-    squares = float(np.sum(np.square(data))) if data.ndim == 2 else float(n)
-    spread = max(squares - n * float(mean @ mean), 0.0) / (n - 1)
-    crowd = empty * (n - empty) - variance  # E[D(n − D)]
-    chance = variance * float(np.sum((blank - mean) ** 2)) + crowd / n * spread
-    return (n * n * mechanism.squared_error(n) + chance) / (n - empty) ** 2
-
-
-def _null_row(mechanism: Mechanism, null: Any) -> npt.NDArray[Any]:
-    """The null value as a table of one row."""
-    if null is None:
-        raise InvalidValue(
-            'reporting="single" needs null: the value that users without a report randomize instead, in the '
-            "randomizer's domain"
-        )
-    return mechanism.check(np.asarray(null)[None])

@@ -6,59 +6,60 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from netdp.graphs import Graph
 from netdp.numerics.arrays import FloatArray, IntArray
 from netdp.numerics.kernels import csr_times_block
 from netdp.protocols import ErdosRenyiGossip, Gossip, VaryingGossip
 from netdp.views import Transcript, transcribe
 
-from .run import Normal, Record, Run, execute, prepared
+from .run import Normal, Record, Run, Values, execute, prepared
 
 # Masks are drawn for this many edges at a time: they need not all be in memory at once.
 _EDGES_AT_ONCE = 65_536
 
 
 @execute.register
-def _gossip(protocol: Gossip, values: npt.ArrayLike, seed: int, normal: Normal, record: Any) -> Run:
-    data, observers = prepared(values, protocol.graph, record)
+def _gossip(protocol: Gossip, values: Values, seed: int, normal: Normal, record: Any) -> Run:
+    data, observers = prepared(values, protocol, record)
     noise = protocol.sigma * normal(data.shape)
     start = data + noise
-    edges, masks = _add_masks(protocol, start, normal, observers)
+    edges, masks = add_masks(protocol.graph, protocol.mask_variance, start, normal, observers)
     tau = float(np.sqrt(protocol.refresh_variance))
     matrices = (protocol.matrix,) * protocol.rounds
     transcript = transcribe(protocol)
-    watch = _Watch(transcript, observers)
-    estimates, refreshes = _rounds(start, matrices, protocol.gamma, tau, normal, watch)
+    watch = Watch(transcript, observers)
+    estimates, refreshes = mix(start, matrices, protocol.chebyshev, tau, normal, watch)
     kept = watch.record(data, noise, masks, edges, refreshes) if observers else None
     return Run(estimates, transcript, seed, protocol, kept)
 
 
 @execute.register
-def _varying(protocol: VaryingGossip, values: npt.ArrayLike, seed: int, normal: Normal, record: Any) -> Run:
-    data, observers = prepared(values, protocol.graph, record)
+def _varying(protocol: VaryingGossip, values: Values, seed: int, normal: Normal, record: Any) -> Run:
+    data, observers = prepared(values, protocol, record)
     noise = protocol.sigma * normal(data.shape)
     transcript = transcribe(protocol)
-    watch = _Watch(transcript, observers)
-    estimates, refreshes = _rounds(data + noise, protocol.matrices, None, 0.0, normal, watch)
+    watch = Watch(transcript, observers)
+    estimates, refreshes = mix(data + noise, protocol.matrices, None, 0.0, normal, watch)
     nobody = np.empty((0, data.shape[1])), np.empty((0, 2), dtype=np.int64)
     kept = watch.record(data, noise, *nobody, refreshes) if observers else None
     return Run(estimates, transcript, seed, protocol, kept)
 
 
 @execute.register
-def _erdos_renyi(protocol: ErdosRenyiGossip, values: npt.ArrayLike, seed: int, normal: Normal, record: Any) -> Run:
-    return execute(protocol.draw(seed), values, seed, normal, record)
+def _erdos_renyi(protocol: ErdosRenyiGossip, values: Values, seed: int, normal: Normal, record: Any) -> Run:
+    run: Run = execute(protocol.draw(seed), values, seed, normal, record)
+    return run
 
 
-def _rounds(
+def mix(
     state: FloatArray,
     matrices: Sequence[sparse.csr_array],
     gamma: float | None,
     tau: float,
     normal: Normal,
-    watch: _Watch,
+    watch: Watch,
 ) -> tuple[FloatArray, list[FloatArray]]:
     """The final states, and the fresh noises of the watched parties."""
     remembered, refreshes = state, []
@@ -78,15 +79,15 @@ def _rounds(
     return state, refreshes
 
 
-def _add_masks(
-    protocol: Gossip, state: FloatArray, normal: Normal, observers: tuple[int, ...]
+def add_masks(
+    graph: Graph, variance: float, state: FloatArray, normal: Normal, observers: tuple[int, ...]
 ) -> tuple[IntArray, FloatArray]:
     """Draw one mask per edge, add it at u and subtract it at w, in place; return those the observers know."""
     known_edges, known = [np.empty((0, 2), dtype=np.int64)], [np.empty((0, state.shape[1]))]
-    edges = protocol.graph.edges() if protocol.masks > 0 else known_edges[0]
+    edges = graph.edges() if variance > 0 else known_edges[0]
     for first in range(0, len(edges), _EDGES_AT_ONCE):
         u, w = chosen = edges[first : first + _EDGES_AT_ONCE].T
-        masks = np.sqrt(protocol.mask_variance) * normal((len(u), state.shape[1]))
+        masks = np.sqrt(variance) * normal((len(u), state.shape[1]))
         places = np.arange(len(u))
         signs = sparse.csr_array(
             (np.repeat([1.0, -1.0], len(u)), (np.concatenate([u, w]), np.tile(places, 2))), shape=(len(state), len(u))
@@ -98,7 +99,7 @@ def _add_masks(
     return np.vstack(known_edges), np.vstack(known)
 
 
-class _Watch:
+class Watch:
     """Notes what the observers receive, in the order of `Transcript.received_by`."""
 
     def __init__(self, transcript: Transcript, observers: tuple[int, ...]) -> None:

@@ -5,19 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from netdp.protocols import RandomizedGossip
 from netdp.views import Transcript
 
-from .run import Normal, Record, Run, execute, prepared
+from .run import Normal, Record, Run, Values, execute, prepared
 
 
 @execute.register
-def _randomized(protocol: RandomizedGossip, values: npt.ArrayLike, seed: int, normal: Normal, record: Any) -> Run:
+def _randomized(protocol: RandomizedGossip, values: Values, seed: int, normal: Normal, record: Any) -> Run:
     from netdp.numerics.kernels import average_along
 
-    data, observers = prepared(values, protocol.graph, record)
+    data, observers = prepared(values, protocol, record)
     noise = protocol.sigma * normal(data.shape)
     edges = protocol.draw(seed)
     watched = np.zeros(len(data), dtype=bool)

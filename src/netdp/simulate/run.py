@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import singledispatch
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from netdp.errors import InvalidValue, Unsupported
-from netdp.graphs import Graph
+from netdp.errors import InvalidValue
 from netdp.numerics.arrays import FloatArray, IntArray
-from netdp.protocols import CentralDescent, GossipDescent, LocalDescent, WalkDescent
-from netdp.utility.gossip import checked_values
-from netdp.views import Transcript, observer_set
+from netdp.numerics.values import held, party_values
+from netdp.protocols import CentralDescent, GossipDescent, LocalDescent, Protocol, Table, WalkDescent
+from netdp.views import Transcript, who_looks
 
 #: Standard normal numbers of a shape. The only source of noise: the tests put zeros here.
 Normal = Callable[[tuple[int, ...]], FloatArray]
@@ -58,50 +56,85 @@ class Run:
     protocol: Any
     record: Record | None = None
 
+    def __str__(self) -> str:
+        first = ", ".join(f"{x:.4g}" for x in self.estimates[0, :6]) + (", …" if self.estimates.shape[1] > 6 else "")
+        return (
+            f"a run of {self.protocol.describe()}\n{self.protocol.answer}, as party 0 holds it: {first}\n"
+            f"{len(self.transcript):,} messages; seed {self.seed}"
+        )
+
+    def __repr__(self) -> str:
+        return f"Run({type(self.protocol).__name__}, estimates {self.estimates.shape}, {len(self.transcript)} messages)"
+
 
 def simulate(
-    protocol: Any,
+    protocol: Protocol,
     values: npt.ArrayLike,
     seed: int,
     *,
+    bounds: float | tuple[float, float] | None = None,
     record: int | str | Iterable[int | str] | None = None,
 ) -> Run:
     """Run `protocol` on `values` (n,) or (n, d), one row per party; the same seed gives the same run.
 
-    Each of the d columns is a run of its own, with independent noise; random edges and graphs are shared by them.
-    `record=[0, 5]` keeps what parties 0 and 5 receive and know.
+    bounds   the public set that values come from, into which they are clipped: (lo, hi) for every coordinate, or a radius
+             around 0. It must be no wider than the protocol's `sensitivity`, on which every guarantee rests. Without bounds
+             values are taken as they are, and refused if two of them are further apart than that.
+    record   [0, 5] keeps what parties 0 and 5 receive and know.
 
-    Values are taken as they are: that two values of one party differ by at most the protocol's `sensitivity` in L2 norm
-    over all d columns, which every privacy guarantee assumes, is the caller's business (clip them first).
+    Each of the d columns is a run of its own, with independent noise; random edges and graphs are shared by them.
+    Histograms take labels 0 … L−1. `Run.estimates` is what `protocol.answer` says.
 
     >>> from netdp import graphs
     >>> from netdp.protocols import Gossip
-    >>> run = simulate(Gossip(graphs.complete(4), rounds=1, sigma=0.001), [0.0, 1.0, 2.0, 3.0], seed=0, record=[0])
+    >>> p = Gossip(graphs.complete(4), rounds=1, sigma=0.001, sensitivity=3.0)
+    >>> run = simulate(p, [0.0, 1.0, 2.0, 3.0], seed=0, record=[0])
     >>> run.estimates.round(2).ravel().tolist()
     [1.5, 1.5, 1.5, 1.5]
     >>> run.record.messages.tolist(), run.record.payloads.round(1).ravel().tolist()
     ([[0, 1, 0], [0, 2, 0], [0, 3, 0]], [1.0, 2.0, 3.0])
     """
+    if not isinstance(protocol, Protocol):
+        raise InvalidValue(f"the first argument must be a protocol such as netdp.Gossip(…), got {protocol!r}")
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise InvalidValue(f"seed must be a whole number ≥ 0, got {seed!r}; the same seed gives the same run")
     normal = np.random.default_rng(int(seed)).standard_normal
-    return execute(protocol, values, int(seed), normal, record)
+    run: Run = execute(protocol, Values(values, bounds), int(seed), normal, record)
+    return run
 
 
-@singledispatch
-def execute(protocol: Any, values: npt.ArrayLike, seed: int, normal: Normal, record: Any) -> Run:
-    """The run itself, by type of protocol; all noise comes from `normal`, random edges and graphs from the seed."""
-    if isinstance(protocol, GossipDescent | LocalDescent | CentralDescent | WalkDescent):
-        how = (
-            "train_walk(protocol, data, seed)"
-            if isinstance(protocol, WalkDescent)
-            else "train(protocol, gradients, d, seed)"
-        )
-        raise Unsupported(f"{type(protocol).__name__} trains a model instead of adding up values: netdp.learn.{how}")
-    raise Unsupported(f"{type(protocol).__name__} cannot be simulated")
+@dataclass(frozen=True, eq=False)
+class Values:
+    """What `simulate` was given: values, and the set they shall be clipped into."""
+
+    given: npt.ArrayLike
+    bounds: Any = None
+
+    def of(self, protocol: Any, *, rows: int | None = None) -> FloatArray:
+        """(n, d) numbers, held to the protocol's sensitivity."""
+        data = party_values(self.given, protocol.n if rows is None else rows)
+        return held(data, protocol.sensitivity, self.bounds)
+
+    def labels(self) -> npt.ArrayLike:
+        """As they are: a histogram checks labels against its domain."""
+        if self.bounds is not None:
+            raise InvalidValue(f"bounds={self.bounds!r}: a histogram takes labels, which have no bounds but the domain")
+        return self.given
 
 
-def prepared(values: npt.ArrayLike, parties: Graph | int, record: Any) -> tuple[FloatArray, tuple[int, ...]]:
-    """Values as (n, d) numbers and the observers to record, () for none."""
-    n = parties if isinstance(parties, int) else parties.n
-    return checked_values(values, n), () if record is None else observer_set(parties, record)
+execute = Table("a run", "cannot be simulated")
+"""The run itself: (protocol, values, seed, normal, record). All noise comes from `normal`, other chance from the seed."""
+execute.refuse(
+    GossipDescent, LocalDescent, CentralDescent, why="it trains a model: netdp.learn.train(protocol, losses, seed)"
+)
+execute.refuse(WalkDescent, why="it trains a model: netdp.learn.train_walk(protocol, losses, seed)")
+
+
+def observers_of(protocol: Protocol, record: Any) -> tuple[int, ...]:
+    """The observers to record, () for none."""
+    return () if record is None else who_looks(protocol, record).parties
+
+
+def prepared(values: Values, protocol: Protocol, record: Any) -> tuple[FloatArray, tuple[int, ...]]:
+    """Values as (n, d) numbers and the observers to record."""
+    return values.of(protocol), observers_of(protocol, record)

@@ -9,17 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
-from netdp.errors import InvalidValue, Unsupported
+from netdp.errors import InvalidValue
 from netdp.numerics.arrays import Int32Array
 from netdp.protocols import Shuffle
 from netdp.views.shuffled import ShuffledView, ShuffleTranscript
 
-from .run import Normal, execute
+from .run import execute
+
+execute.refuse(
+    Shuffle,
+    why="values are randomized before they are shuffled: use collect(protocol, mechanism, values, seed) from "
+    "netdp.simulate.collect; shuffle_reports(protocol, reports, seed) takes reports that are randomized already",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,11 +157,3 @@ def stream(seed: int, number: int) -> np.random.Generator:
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise InvalidValue(f"seed must be a whole number ≥ 0, got {seed!r}; the same seed gives the same run")
     return np.random.default_rng(np.random.SeedSequence(int(seed), spawn_key=(number,)))
-
-
-@execute.register
-def _refuse(protocol: Shuffle, values: npt.ArrayLike, seed: int, normal: Normal, record: Any) -> NoReturn:
-    raise Unsupported(
-        "values are randomized before they are shuffled: use collect(protocol, mechanism, values, seed) from "
-        "netdp.simulate.collect; shuffle_reports(protocol, reports, seed) takes reports that are randomized already"
-    )

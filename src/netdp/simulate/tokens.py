@@ -5,13 +5,13 @@ Values are (n,) or (n, d), the same at every visit; for `RingSum` also (rounds, 
 
 **What is read at the end** (`Run.estimates`, the same row for everybody):
 
-    RingSum         the token: an unbiased estimate of the sum of all contributions
+    RingSum         the token over rounds·n: the mean of all contributions
     PathSum         the tokens over the number of contributing steps, which is public as the paths are: the mean of the
                     contributions on the paths
     WalkSum         the tokens over the *expected* number of contributing steps: an unbiased estimate of the mean
     GraphWalkSum    the tokens over steps·tokens: the mean (Metropolis) or the mean weighted by degree (simple walk)
-    RingHistogram   unbiased counts of all rounds·n contributions
-    WalkHistogram   unbiased frequencies
+    RingHistogram   unbiased shares among all rounds·n contributions
+    WalkHistogram   unbiased shares
 
 **Why the expected number.** With a cap on the contributions the realised number C of contributing steps depends on the secret
 path, so it is not there to divide by. On the complete graph every user has the same law of visits, Binomial(T, 1/n), so
@@ -39,10 +39,9 @@ from netdp.numerics.arrays import FloatArray, IntArray
 from netdp.protocols.path import PathSum, UserArray, first_visits
 from netdp.protocols.ring import RingHistogram, RingSum
 from netdp.protocols.walk import GraphWalkSum, WalkHistogram, WalkSum
-from netdp.views import observer_set
 from netdp.views.token import TokenTranscript, ring_path
 
-from .run import Normal, Run, execute, prepared
+from .run import Normal, Run, Values, execute, observers_of, prepared
 
 # Numbers of noise held in memory at once.
 _AT_ONCE = 1 << 20
@@ -85,7 +84,6 @@ def draw_paths(protocol: WalkSum | GraphWalkSum, seed: int) -> PathSum:
         closing = 0.0
     else:
         paths = [_graph_path(protocol, rng) for _ in range(protocol.tokens)]
-        assert protocol.closing is not None  # set when the protocol was made
         closing = protocol.closing
     return PathSum(protocol.n, tuple(paths), protocol.sigma, closing, protocol.contributions, protocol.sensitivity)
 
@@ -105,18 +103,19 @@ def expected_contributing(protocol: WalkSum | WalkHistogram) -> float:
 
 
 @execute.register
-def _ring_sum(protocol: RingSum, values: npt.ArrayLike, seed: int, normal: Normal, record: Any) -> Run:
-    if np.ndim(values) == 3:
-        data = np.asarray(values, dtype=np.float64)
-        if data.shape[:2] != (protocol.rounds, protocol.n):
+def _ring_sum(protocol: RingSum, values: Values, seed: int, normal: Normal, record: Any) -> Run:
+    if np.ndim(values.given) == 3:
+        shape: tuple[int, ...] = np.shape(values.given)
+        if shape[:2] != (protocol.rounds, protocol.n):
             raise InvalidValue(
-                f"values of every round must have shape ({protocol.rounds}, {protocol.n}, d), got {data.shape}"
+                f"values of every round must have shape ({protocol.rounds}, {protocol.n}, d), got {shape}"
             )
-        prepared(data.reshape(len(data) * protocol.n, -1), len(data) * protocol.n, None)  # finite numbers only
-        observers = () if record is None else observer_set(protocol.n, record)
+        flat = Values(np.reshape(values.given, (shape[0] * shape[1], -1)), values.bounds)
+        data = flat.of(protocol, rows=shape[0] * shape[1]).reshape(shape)
     else:
-        once, observers = prepared(values, protocol.n, record)
+        once = values.of(protocol)
         data = np.broadcast_to(once, (protocol.rounds, *once.shape))
+    observers = observers_of(protocol, record)
     path = ring_path(protocol)
     n = protocol.n
 
@@ -125,23 +124,23 @@ def _ring_sum(protocol: RingSum, values: npt.ArrayLike, seed: int, normal: Norma
 
     noise = protocol.hop_noise, protocol.closing_noise
     release, kept = _carry(n, (path,), gifts, (noise,), data.shape[2], normal, observers)
-    return _run(protocol, release.sum(axis=0), (path,), seed, kept)
+    return _run(protocol, release.sum(axis=0) / len(path), (path,), seed, kept)
 
 
 @execute.register
-def _path_sum(protocol: PathSum, values: npt.ArrayLike, seed: int, normal: Normal, record: Any) -> Run:
+def _path_sum(protocol: PathSum, values: Values, seed: int, normal: Normal, record: Any) -> Run:
     contributing = int(protocol.given.sum())
     return _along(protocol, protocol, contributing, values, seed, normal, record)
 
 
 @execute.register
-def _walk_sum(protocol: WalkSum, values: npt.ArrayLike, seed: int, normal: Normal, record: Any) -> Run:
+def _walk_sum(protocol: WalkSum, values: Values, seed: int, normal: Normal, record: Any) -> Run:
     contributing = protocol.tokens * expected_contributing(protocol)
     return _along(protocol, draw_paths(protocol, seed), contributing, values, seed, normal, record)
 
 
 @execute.register
-def _graph_walk_sum(protocol: GraphWalkSum, values: npt.ArrayLike, seed: int, normal: Normal, record: Any) -> Run:
+def _graph_walk_sum(protocol: GraphWalkSum, values: Values, seed: int, normal: Normal, record: Any) -> Run:
     if protocol.contributions is not None:
         raise Unsupported(
             f"contributions={protocol.contributions}: how many steps of a capped walk on a graph carry data depends on the "
@@ -156,13 +155,13 @@ def _along(
     protocol: PathSum | WalkSum | GraphWalkSum,
     drawn: PathSum,
     contributing: float,
-    values: npt.ArrayLike,
+    values: Values,
     seed: int,
     normal: Normal,
     record: Any,
 ) -> Run:
     """Run tokens along paths and divide by the number of contributions."""
-    data, observers = prepared(values, protocol.graph if isinstance(protocol, GraphWalkSum) else drawn.n, record)
+    data, observers = prepared(values, protocol, record)
 
     def gifts(k: int, first: int, last: int) -> FloatArray:
         added = data[drawn.paths[k][first:last]]
@@ -232,27 +231,27 @@ def _carry(
 
 
 @execute.register
-def _ring_histogram(protocol: RingHistogram, values: npt.ArrayLike, seed: int, normal: Normal, record: Any) -> Run:
-    labels = _labels(values, protocol.n, protocol.domain, protocol.rounds)
+def _ring_histogram(protocol: RingHistogram, values: Values, seed: int, normal: Normal, record: Any) -> Run:
+    labels = _labels(values.labels(), protocol.n, protocol.domain, protocol.rounds)
     _need_truth(protocol.gamma)
-    observers = () if record is None else observer_set(protocol.n, record)
+    observers = observers_of(protocol, record)
     rng, path, L = _stream(seed), ring_path(protocol), protocol.domain
     truth = np.broadcast_to(labels, (protocol.rounds, protocol.n)).ravel()
     start = np.bincount(rng.integers(L, size=protocol.blanket), minlength=L).astype(np.float64)
     answers = _answers(truth, protocol.gamma, L, rng)
-    extra = protocol.blanket if protocol.closing else 0
+    extra = protocol.closing_blanket
     closing = np.bincount(rng.integers(L, size=extra), minlength=L).astype(np.float64)
     everywhere = np.ones(len(path), dtype=bool)
     heap, kept = _collect(path, truth, everywhere, answers, L, start, closing, observers)
-    estimate = debiased(heap, protocol.gamma, contributions=len(path), random=protocol.blanket + extra)
+    estimate = debiased(heap, protocol.gamma, contributions=len(path), random=protocol.blanket + extra) / len(path)
     return _run(protocol, estimate, (path,), seed, kept)
 
 
 @execute.register
-def _walk_histogram(protocol: WalkHistogram, values: npt.ArrayLike, seed: int, normal: Normal, record: Any) -> Run:
-    labels = _labels(values, protocol.n, protocol.domain, None)
+def _walk_histogram(protocol: WalkHistogram, values: Values, seed: int, normal: Normal, record: Any) -> Run:
+    labels = _labels(values.labels(), protocol.n, protocol.domain, None)
     _need_truth(protocol.gamma)
-    observers = () if record is None else observer_set(protocol.n, record)
+    observers = observers_of(protocol, record)
     rng, L = _stream(seed), protocol.domain
     path = _uniform_path(protocol.n, protocol.steps, rng)
     carries, truth = first_visits(path, protocol.contributions), labels[path]

@@ -1,6 +1,14 @@
-"""The error of the answer, predicted without running anything: one file per family."""
+"""The error of the answer, predicted without running anything: one file per family.
 
-from . import varying  # noqa: F401  enters what it can predict
-from .gossip import ExpectedError, expected_error
+error       `expected_error` and its parts by cause
+gossip      gossip on a fixed graph; spectral: for all numbers of rounds at once
+varying     gossip that changes from step to step
+token       rings, paths and walks
+shuffle     network shuffling
+baselines   local DP, a trusted curator
+"""
+
+from . import baselines, gossip, linear, shuffle, token, varying  # noqa: F401  they enter what they can predict
+from .error import ExpectedError, expected_error
 
 __all__ = ["ExpectedError", "expected_error"]

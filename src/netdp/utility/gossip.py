@@ -5,66 +5,39 @@ squared error around the true mean x̄, averaged over the parties, is
 
     ‖p_T(W)x − x̄1‖²/n  +  σ² tr[p_T(W)(I + κL)p_T(W)]/n  +  τ² Σ_{m=1}^{T−1} ‖r_m(W)‖²_F/n.
        mixing                        noise and masks                   refresh
+
+Without values, mixing is bounded for all values from an interval of length Δ (`spectral`): exactly ρ²Δ²/4 where the spectrum
+is at hand, and by the Frobenius norm, which is no smaller, on large graphs.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import singledispatch
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
-from netdp.errors import InvalidValue, Unsupported
+from netdp.errors import Unsupported
 from netdp.numerics.arrays import FloatArray
 from netdp.numerics.kernels import csr_times_block
+from netdp.numerics.values import party_values
 from netdp.protocols import Gossip, response
+
+from .error import ExpectedError, predictions
+from .spectral import SpectralError
 
 # The traces run over all n unit vectors: n² numbers pass through.
 MAX_PARTIES = 20_000
 _BLOCK = 64
+# Up to here all eigenvalues are computed in a moment.
+_SPECTRAL = 600
 
 
-@dataclass(frozen=True)
-class ExpectedError:
-    """Expected squared error of a party's answer, averaged over the parties, by its cause."""
-
-    noise: float
-    masks: float
-    refresh: float
-    mixing: float
-
-    @property
-    def total(self) -> float:
-        """The mean squared error."""
-        return self.noise + self.masks + self.refresh + self.mixing
-
-    @property
-    def rmse(self) -> float:
-        """Its square root."""
-        return float(np.sqrt(self.total))
-
-
-@singledispatch
-def expected_error(protocol: Any, values: npt.ArrayLike | None = None) -> ExpectedError:
-    """The expected error of `protocol`; `values` (n,) or (n, d) adds what mixing leaves of their spread.
-
-    With vectors, the error is the squared L2 norm, so each coordinate's noise counts.
-
-    >>> from netdp import graphs
-    >>> error = expected_error(Gossip(graphs.complete(4), rounds=1, sigma=2.0))
-    >>> round(error.noise, 9)                                         # one round averages perfectly: σ²/n
-    1.0
-    """
-    raise Unsupported(f"the error of {type(protocol).__name__} cannot be predicted")
-
-
-@expected_error.register
+@predictions.register
 def _gossip_error(protocol: Gossip, values: npt.ArrayLike | None = None) -> ExpectedError:
+    if values is None and (protocol.graph.laplacian_spectrum is not None or protocol.n <= _SPECTRAL):
+        return SpectralError(protocol.graph, protocol.mixing, protocol.rounds).of(protocol)
     graph, W = protocol.graph, protocol.matrix
     n, T = graph.n, protocol.rounds
-    data = checked_values(values, n) if values is not None else np.zeros((n, 1))
+    data = party_values(values, n) if values is not None else np.zeros((n, 1))
     if n > MAX_PARTIES:
         raise Unsupported(f"the exact error runs over all pairs of {n} parties; it is offered up to {MAX_PARTIES}")
 
@@ -77,30 +50,22 @@ def _gossip_error(protocol: Gossip, values: npt.ArrayLike | None = None) -> Expe
         width = min(_BLOCK, n - first)
         unit = np.zeros((n, width))
         unit[first + np.arange(width), np.arange(width)] = 1.0
-        *_, final = response(step, unit, T + 1, protocol.gamma)
+        *_, final = response(step, unit, T + 1, protocol.chebyshev)
         noise += float((final**2).sum())
         if protocol.masks > 0:
             masks += float((final * (laplacian @ final)).sum())
         if protocol.refresh > 0:
-            impulses = response(step, unit, T, protocol.gamma, fresh=True)
+            impulses = response(step, unit, T, protocol.chebyshev, fresh=True)
             next(impulses)
             refresh += sum(float((x**2).sum()) for x in impulses)
-    *_, mixed = response(step, data, T + 1, protocol.gamma)
+    *_, mixed = response(step, data, T + 1, protocol.chebyshev)
+    left = float(((mixed - data.mean(axis=0)) ** 2).sum()) / n
+    if values is None:  # ρ² ≤ Σ_{i≥2} p_T(λ_i)², the Frobenius norm without the constant vector
+        left = max(noise - 1.0, 0.0) * protocol.sensitivity**2 / 4
     per_coordinate = data.shape[1] / n
     return ExpectedError(
         noise=protocol.sigma**2 * noise * per_coordinate,
         masks=protocol.mask_variance * masks * per_coordinate,
         refresh=protocol.refresh_variance * refresh * per_coordinate,
-        mixing=float(((mixed - data.mean(axis=0)) ** 2).sum()) / n,
+        mixing=left,
     )
-
-
-def checked_values(values: npt.ArrayLike, n: int) -> FloatArray:
-    """The values as (n, d) numbers; refuses another number of parties, nan and inf."""
-    data = np.asarray(values, dtype=np.float64)
-    data = data[:, None] if data.ndim == 1 else data
-    if data.ndim != 2 or len(data) != n:
-        raise InvalidValue(f"values must have shape ({n},) or ({n}, d), one row per party, got {np.shape(values)}")
-    if not np.isfinite(data).all():
-        raise InvalidValue(f"the value of party {int(np.argwhere(~np.isfinite(data))[0, 0])} is not finite")
-    return data

@@ -25,7 +25,7 @@ from netdp.graphs.spectrum import chebyshev_gamma, spectral_gap
 from netdp.numerics.arrays import FloatArray
 from netdp.protocols import Gossip, response
 
-from .gossip import ExpectedError
+from .error import ExpectedError
 
 # Eigenvectors of a dense matrix: seconds up to here.
 MAX_DENSE = 3000

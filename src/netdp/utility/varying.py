@@ -23,18 +23,19 @@ from scipy import sparse
 from netdp.errors import Unsupported
 from netdp.numerics.arrays import FloatArray
 from netdp.numerics.kernels import average_along, csr_times_block
+from netdp.numerics.values import party_values
 from netdp.protocols import RandomizedGossip, VaryingGossip
 from netdp.views import exchanged
 
-from . import gossip as utility
-from .gossip import ExpectedError, checked_values, expected_error
+from .error import ExpectedError, predictions
+from .gossip import MAX_PARTIES
 
 # Multiplications of the second-moment recursion: about a minute.
 MAX_PRODUCTS = 3e10
 _BLOCK = 64
 
 
-@expected_error.register
+@predictions.register
 def _varying_error(protocol: VaryingGossip, values: npt.ArrayLike | None = None) -> ExpectedError:
     def final(block: FloatArray) -> FloatArray:
         for W in protocol.matrices:
@@ -44,14 +45,14 @@ def _varying_error(protocol: VaryingGossip, values: npt.ArrayLike | None = None)
     return _given(protocol, values, final)
 
 
-@expected_error.register
+@predictions.register
 def _randomized_error(
-    protocol: RandomizedGossip, values: npt.ArrayLike | None = None, *, edges: Any = None
+    protocol: RandomizedGossip, values: npt.ArrayLike | None = None, *, transcript: Any = None
 ) -> ExpectedError:
     """In expectation over the edges, or given them (an array or a transcript)."""
-    if edges is None:
+    if transcript is None:
         return _in_expectation(protocol, values)
-    known = exchanged(protocol, edges)
+    known = exchanged(protocol, transcript)
 
     def final(block: FloatArray) -> FloatArray:
         block = np.array(block, order="C")
@@ -67,11 +68,9 @@ def _given(
     final: Callable[[FloatArray], FloatArray],
 ) -> ExpectedError:
     n = protocol.graph.n
-    data = checked_values(values, n) if values is not None else np.zeros((n, 1))
-    if n > utility.MAX_PARTIES:
-        raise Unsupported(
-            f"the exact error runs over all pairs of {n} parties; it is offered up to {utility.MAX_PARTIES}"
-        )
+    data = party_values(values, n) if values is not None else np.zeros((n, 1))
+    if n > MAX_PARTIES:
+        raise Unsupported(f"the exact error runs over all pairs of {n} parties; it is offered up to {MAX_PARTIES}")
     noise = 0.0
     for first in range(0, n, _BLOCK):
         width = min(_BLOCK, n - first)
@@ -79,17 +78,19 @@ def _given(
         unit[first + np.arange(width), np.arange(width)] = 1.0
         noise += float((final(unit) ** 2).sum())
     mixing = float(((final(data) - data.mean(axis=0)) ** 2).sum()) / n
-    return ExpectedError(protocol.sigma**2 * noise * data.shape[1] / n, 0.0, 0.0, mixing)
+    if values is None:  # the Frobenius norm without the constant vector bounds what is left of any values
+        mixing = max(noise - 1.0, 0.0) * protocol.sensitivity**2 / 4
+    return ExpectedError(noise=protocol.sigma**2 * noise * data.shape[1] / n, mixing=mixing)
 
 
 def _in_expectation(protocol: RandomizedGossip, values: npt.ArrayLike | None) -> ExpectedError:
     graph = protocol.graph
     n = graph.n
-    data = checked_values(values, n) if values is not None else np.zeros((n, 1))
+    data = party_values(values, n) if values is not None else np.zeros((n, 1))
     if 2.0 * (graph.m + n) * n * protocol.steps > MAX_PRODUCTS:
         raise Unsupported(
             f"the error over all edge sequences follows {n}² numbers through {protocol.steps} steps, which takes too long; "
-            "ask for the error of one sequence, expected_error(protocol, values, edges=protocol.draw(seed))"
+            "ask for the error of one sequence, expected_error(protocol, values, transcript=protocol.draw(seed))"
         )
     u, w = graph.edges().T
     chances = protocol.edge_probabilities
@@ -109,9 +110,7 @@ def _in_expectation(protocol: RandomizedGossip, values: npt.ArrayLike | None) ->
         second[w, u] -= share
         second[diagonal, diagonal] += np.bincount(u, share, n) + np.bincount(w, share, n)
     spread = data - data.mean(axis=0)
-    return ExpectedError(
-        noise=protocol.sigma**2 * float(np.trace(second)) * data.shape[1] / n,
-        masks=0.0,
-        refresh=0.0,
-        mixing=float((spread * (second @ spread)).sum()) / n,
-    )
+    mixing = float((spread * (second @ spread)).sum()) / n
+    if values is None:  # the largest eigenvalue of G beside the 1 of the constant vector, on ‖y‖² ≤ nΔ²/4
+        mixing = max(float(np.linalg.eigvalsh(second - 1.0 / n)[-1]), 0.0) * protocol.sensitivity**2 / 4
+    return ExpectedError(noise=protocol.sigma**2 * float(np.trace(second)) * data.shape[1] / n, mixing=mixing)

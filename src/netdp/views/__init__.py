@@ -1,8 +1,9 @@
 """What a set of observers sees: the transcript, and the views that accountants work on."""
 
 from .gossip import GossipView
-from .linear import LinearGaussianView, Noise, explicit_view
-from .observers import curator_set, observer_set
+from .linear import LinearGaussianView, LinearProtocol, Noise, Seen, explicit_view
+from .observers import observer_set, who_looks
+from .realised import realised
 from .sequence import SequenceView, exchanged
 from .shuffled import ShuffledView, ShuffleTranscript
 from .token import TokenTranscript, TokenView
@@ -11,16 +12,19 @@ from .transcript import Transcript, transcribe
 __all__ = [
     "GossipView",
     "LinearGaussianView",
+    "LinearProtocol",
     "Noise",
+    "Seen",
     "SequenceView",
     "ShuffleTranscript",
     "ShuffledView",
     "TokenTranscript",
     "TokenView",
     "Transcript",
-    "curator_set",
     "exchanged",
     "explicit_view",
     "observer_set",
+    "realised",
     "transcribe",
+    "who_looks",
 ]

@@ -1,13 +1,17 @@
-"""Who looks: a set of parties that pool what they see (one observer is a set of one)."""
+"""Who looks: parties that pool what they see (one observer is a set of one), and roles such as a curator."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from netdp.errors import InvalidValue
 from netdp.graphs import Graph
+from netdp.privacy import Observers
+from netdp.protocols import Protocol
 
 
 def observer_set(graph: Graph | int, observers: int | str | Iterable[int | str]) -> tuple[int, ...]:
@@ -32,29 +36,50 @@ def observer_set(graph: Graph | int, observers: int | str | Iterable[int | str])
     if len(set(members)) < len(members):
         twice = next(party for party in members if members.count(party) > 1)
         raise InvalidValue(f"observer {twice} is named twice; name each colluding party once")
-    if len(members) == n:
-        raise InvalidValue(f"all {n} parties observe, so nobody is left whose privacy could be at stake; name fewer")
+    _room_left(n, len(members))
     return tuple(sorted(members))
-
-
-def curator_set(graph: Graph, observers: int | str | Iterable[int | str]) -> tuple[str | int, ...]:
-    """The curator and the users that collude with it, ("curator", 3, 5).
-
-    >>> from netdp import graphs
-    >>> curator_set(graphs.ring(5), "curator"), curator_set(graphs.ring(5), ["curator", 3, 1])
-    (('curator',), ('curator', 1, 3))
-    """
-    given = [observers] if isinstance(observers, int | str | np.integer) else list(observers)
-    if "curator" not in given:
-        raise InvalidValue(
-            f'observers {observers!r}: reports are collected by a curator; say observers="curator", or '
-            '["curator", 3] if user 3 colludes with it (relays alone see only encrypted reports)'
-        )
-    users = [party for party in given if party != "curator"]
-    return ("curator", *(observer_set(graph, users) if users else ()))
 
 
 def _number(n: int, party: int | str) -> int:
     if isinstance(party, bool | str) or not 0 <= party < n or int(party) != party:
         raise InvalidValue(f"no party {party!r}; the parties are 0 to {n - 1}")
     return int(party)
+
+
+def who_looks(protocol: Protocol, observers: Any) -> Observers:
+    """What a person typed, as parties and roles of this protocol, with the parties' names.
+
+    >>> from netdp import graphs
+    >>> from netdp.protocols import Shuffle
+    >>> who_looks(Shuffle(graphs.complete(5), rounds=3, epsilon0=1.0), ["curator", 3])
+    Observers(parties=(3,), roles=('curator',), names=None, each=False)
+    """
+    if isinstance(observers, Observers):
+        chosen = observers
+        if chosen.each or (not chosen.parties and not chosen.roles):
+            raise InvalidValue(f"observers must name parties or a role, got {observers!r}; all pairs: netdp.pairwise")
+        if chosen.parties and not 0 <= min(chosen.parties) <= max(chosen.parties) < protocol.n:
+            raise InvalidValue(f"observers {chosen.parties} are not all among the parties 0 to {protocol.n - 1}")
+        _room_left(protocol.n, len(chosen.parties))
+    else:
+        if observers is None or not isinstance(observers, int | str | np.integer | Iterable):
+            raise InvalidValue(f"observers must name who looks, for example [0], got {observers!r}")
+        given: list[Any] = [observers] if isinstance(observers, int | str | np.integer) else list(observers)
+        roles = tuple(role for role in protocol.roles if role in given)
+        people = [party for party in given if party not in roles]
+        network = protocol.network
+        parties = observer_set(protocol.n if network is None else network, people) if people or not roles else ()
+        chosen = Observers(parties, roles)
+    missing = [role for role in protocol.roles if role not in chosen.roles]
+    if missing:
+        raise InvalidValue(
+            f'observers {observers!r}: reports are collected by a {missing[0]}; say observers="{missing[0]}", or '
+            f'["{missing[0]}", 3] if user 3 colludes with it (relays alone see only encrypted reports)'
+        )
+    labels = protocol.network.labels if protocol.network is not None else None
+    return replace(chosen, names=None if labels is None else tuple(labels[v] for v in chosen.parties))
+
+
+def _room_left(n: int, members: int) -> None:
+    if members == n:
+        raise InvalidValue(f"all {n} parties observe, so nobody is left whose privacy could be at stake; name fewer")

@@ -23,13 +23,16 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
+from netdp.accounting.published.muffliato import theorems
+from netdp.accounting.table import certified, published, published_pairs
 from netdp.numerics.arrays import FloatArray, Progress
-from netdp.privacy import Claim
-from netdp.protocols import response
+from netdp.privacy import Claim, Guarantee
+from netdp.protocols import Gossip, response
 from netdp.views import GossipView
 
 from . import wide
 from .krylov import CALM_TILT, SeenSpace, leverage, seen_space
+from .statements import certified_statement, published_statement
 
 UNIT = float(np.finfo(np.float64).eps)
 # A result whose rounding margin is at most this much is called exact; a wider one an upper bound.
@@ -108,8 +111,8 @@ def _refreshed(view: GossipView, space: SeenSpace) -> Factors:
     for columns in _slices(k, _COLUMNS_AT_ONCE):
         step[:, columns] = basis.T @ view.step(basis[:, columns])
     start = np.ascontiguousarray(basis[view.boundary].T)
-    states = np.hstack(list(response(lambda x: step @ x, start, T, protocol.gamma)))
-    impulses = np.hstack(list(response(lambda x: step @ x, start, T, protocol.gamma, fresh=True)))
+    states = np.hstack(list(response(lambda x: step @ x, start, T, protocol.chebyshev)))
+    impulses = np.hstack(list(response(lambda x: step @ x, start, T, protocol.chebyshev, fresh=True)))
     tau = np.sqrt(protocol.refresh / T)
     # Fold the noise of round j into the triangle of the later rounds, j = T−1 … 1; then the initial noise.
     triangle = np.empty((0, 0))
@@ -193,3 +196,19 @@ def _fold(block: FloatArray, triangle: FloatArray) -> FloatArray:
 def _slices(length: int, size: int) -> Iterator[slice]:
     for first in range(0, length, size):
         yield slice(first, min(first + size, length))
+
+
+@certified.register
+def _gossip(protocol: Gossip, observers: tuple[int, ...], *, progress: Progress | None = None) -> Guarantee:
+    result = factors(GossipView(protocol, observers), progress)
+    return certified_statement(protocol, result.values, observers, result.claim, result.slack, result.notes)
+
+
+@published.register
+def _muffliato(protocol: Gossip, observers: tuple[int, ...]) -> Guarantee:
+    return published_statement(protocol, theorems.theorem12(protocol, observers), observers)
+
+
+@published_pairs.register
+def _muffliato_pairs(protocol: Gossip) -> Guarantee:
+    return published_statement(protocol, theorems.theorem1_pairwise(protocol), "each")

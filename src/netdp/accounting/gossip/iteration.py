@@ -162,7 +162,7 @@ def _geometry(view: GossipView) -> Geometry:
         shown = Q @ solved
         rest = -(SQ @ solved)
     rest[np.diag_indices(n)] += hidden  # I − SC on the hidden parties
-    *_, carried = response(view.step, rest, rounds.rounds + 1, rounds.gamma)
+    *_, carried = response(view.step, rest, rounds.rounds + 1, rounds.chebyshev)
     return Geometry(np.abs(shown), np.abs(carried), inverse, margin)
 
 
@@ -203,7 +203,6 @@ def _descent(protocol: GossipDescent, observers: tuple[int, ...], *, progress: P
         assumptions.append("masks are fresh in every iteration and known to the two ends of their edge only")
     return Guarantee(
         curve=GaussianCurve(np.sqrt(factor) * protocol.local_mu),
-        observers=observers,
         adjacency=Adjacency.REPLACE,
         claim=Claim.UPPER,
         assumptions=tuple(assumptions),

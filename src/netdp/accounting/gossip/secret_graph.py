@@ -97,7 +97,6 @@ def secret_graph_loss(
     orders = np.asarray(DEFAULT_ORDERS, dtype=np.float64)
     return Guarantee(
         curve=RenyiCurve(orders, secret_graph_divergence(orders, phi, sigma, sensitivity)),
-        observers=f"{observers} observer(s) with {degree} neighbours, about somebody who is none of them",
         adjacency=Adjacency.REPLACE,
         claim=Claim.UPPER,
         assumptions=(

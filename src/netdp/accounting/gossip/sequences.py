@@ -1,6 +1,6 @@
 """Accountants of gossip that changes from step to step: given graphs, given edges, or a sample of them.
 
-With the realised edges (`edges=run.transcript`) or graphs the loss is exact (`chain`). Beforehand nobody knows which
+With the realised edges (`transcript=run.transcript`) or graphs the loss is exact (`chain`). Beforehand nobody knows which
 edges will be drawn, so without them the loss is an *estimate*: the mean factor over sampled sequences.
 """
 
@@ -13,10 +13,9 @@ import numpy as np
 from netdp.accounting.published.muffliato import randomized as muffliato_randomized
 from netdp.accounting.table import certified, published
 from netdp.errors import InvalidValue, Unsupported
-from netdp.graphs import Graph
 from netdp.numerics.arrays import Progress
 from netdp.privacy import Claim, Guarantee
-from netdp.protocols import ErdosRenyiGossip, Gossip, RandomizedGossip, VaryingGossip
+from netdp.protocols import ErdosRenyiGossip, RandomizedGossip, VaryingGossip
 from netdp.views import SequenceView, exchanged
 
 from . import chain
@@ -36,49 +35,35 @@ def _randomized(
     protocol: RandomizedGossip,
     observers: tuple[int, ...],
     *,
-    edges: Any = None,
+    transcript: Any = None,
     samples: int = 40,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Guarantee:
-    """`edges`: the realised sequence, or its transcript. Without it: an estimate over `samples` sequences from `seed`."""
-    if edges is None:
+    """`transcript`: of a run, or its edges (steps, 2). Without it: an estimate over `samples` sequences from `seed`."""
+    if transcript is None:
         return _estimate(protocol, observers, samples, seed, progress)
-    result = chain.factors(SequenceView(protocol, observers, exchanged(protocol, edges)), progress)
+    result = chain.factors(SequenceView(protocol, observers, exchanged(protocol, transcript)), progress)
     notes = ("the edges are drawn without regard to the values, and known to the observers", *result.notes)
     return certified_statement(protocol, result.values, observers, result.claim, result.slack, notes)
 
 
 @published.register
-def _corollary2(
-    protocol: RandomizedGossip, observers: tuple[int, ...], *, edges: Any = None, progress: Progress | None = None
-) -> Guarantee:
-    if edges is None:
+def _corollary2(protocol: RandomizedGossip, observers: tuple[int, ...], *, transcript: Any = None) -> Guarantee:
+    if transcript is None:
         raise Unsupported(
-            "Corollary 2 holds its formula for given edges only; pass edges=protocol.draw(seed), or the transcript of a run"
+            "Corollary 2 holds its formula for given edges only; pass transcript=run.transcript, or protocol.draw(seed)"
         )
-    factor = muffliato_randomized.corollary2(protocol, observers, exchanged(protocol, edges))
+    factor = muffliato_randomized.corollary2(protocol, observers, exchanged(protocol, transcript))
     return published_statement(protocol, factor, observers, muffliato_randomized.ERRATA)
 
 
 @certified.register
-def _erdos_renyi(
-    protocol: ErdosRenyiGossip,
-    observers: tuple[int, ...],
-    *,
-    graph: Any = None,
-    degree: int | None = None,
-    progress: Progress | None = None,
-) -> Guarantee:
-    """Public graph: `graph` is the realised draw (`protocol.draw(seed)`, `run.protocol`, or the graphs themselves).
-
-    Secret graph: `degree` is how many neighbours the observers have; the bound is for parties that are none of them.
-    """
-    if graph is not None:
-        return certified(_realised(protocol, graph), observers, progress=progress)
+def _erdos_renyi(protocol: ErdosRenyiGossip, observers: tuple[int, ...], *, degree: int | None = None) -> Guarantee:
+    """A graph that stays secret; `degree` is how many neighbours the observers have. About parties that are none of them."""
     if degree is None:
         raise Unsupported(
-            "the graph is not drawn yet. If it will be public, account for a draw: graph=protocol.draw(seed). "
+            "the graph is not drawn yet. If it will be public, account for a draw: transcript=protocol.draw(seed). "
             "If it stays secret, say how many neighbours the observers have: degree=…"
         )
     if protocol.varying:
@@ -86,32 +71,6 @@ def _erdos_renyi(
     return secret_graph_loss(
         protocol.n, degree, protocol.rounds, protocol.sigma, protocol.sensitivity, observers=len(observers)
     )
-
-
-def _realised(protocol: ErdosRenyiGossip, graph: Any) -> Gossip | VaryingGossip:
-    common: dict[str, Any] = {
-        "sigma": protocol.sigma,
-        "sensitivity": protocol.sensitivity,
-        "mixing": protocol.mixing,
-    }
-    if isinstance(graph, Gossip | VaryingGossip):
-        graph = graph.graph if isinstance(graph, Gossip) else graph.graphs
-    realised: Gossip | VaryingGossip
-    if protocol.varying and not isinstance(graph, Graph):
-        realised = VaryingGossip(tuple(graph), **common)
-        count, n = realised.rounds, realised.graph.n
-    elif not protocol.varying and isinstance(graph, Graph):
-        realised = Gossip(graph, rounds=protocol.rounds, accelerated=protocol.accelerated, **common)
-        count, n = protocol.rounds, graph.n
-    else:
-        wanted = "one graph per round" if protocol.varying else "one Graph"
-        raise InvalidValue(f"graph must be what protocol.draw(seed) gives, here {wanted}; got {type(graph).__name__}")
-    if (count, n) != (protocol.rounds, protocol.n):
-        raise InvalidValue(
-            f"the draw has {n} parties and {count} rounds, the protocol {protocol.n} and {protocol.rounds}; "
-            "take it from protocol.draw(seed)"
-        )
-    return realised
 
 
 def _estimate(
@@ -135,7 +94,7 @@ def _estimate(
     each = np.nanmax(drawn, axis=1)
     notes = (
         f"an estimate over {samples} sampled edge sequences (seed {seed}); it is the mean factor over sequences, and the "
-        "factor of a run is known when its edges are: account(protocol, observers, edges=run.transcript)",
+        "factor of a run is known when its edges are: account(protocol, observers, transcript=run.transcript)",
         f"largest mean factor: party {worst}, {mean[worst]:.4g} ± {half[worst]:.2g} (95 %); "
         f"widest interval: ± {np.nanmax(half):.2g}",
         f"largest factor of any party in a sampled run: {each.mean():.4g} on average, {each.max():.4g} at most",

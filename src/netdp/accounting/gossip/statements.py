@@ -25,8 +25,6 @@ def certified_statement(
 ) -> Guarantee:
     return Guarantee(
         curve=GaussianCurve(np.sqrt(factor) * protocol.local_mu),
-        targets=None,
-        observers=observers,
         adjacency=Adjacency.REPLACE,
         claim=claim,
         assumptions=(*gossip_assumptions(protocol), *notes),
@@ -44,8 +42,6 @@ def published_statement(
 ) -> Guarantee:
     return Guarantee(
         curve=RenyiCurve.linear(factor * protocol.local_mu**2 / 2),
-        targets=None,
-        observers=observers,
         adjacency=Adjacency.REPLACE,
         claim=Claim.PUBLISHED,
         assumptions=("the formula of the paper, as printed; it is not a bound",),

@@ -199,7 +199,7 @@ def epsilon(protocol: Shuffle, delta: float) -> float:
 
 
 @published.register
-def _network_shuffling(protocol: Shuffle, observers: Any, **_: Any) -> Guarantee:
+def _network_shuffling(protocol: Shuffle, observers: Any) -> Guarantee:
     from netdp.accounting.shuffle.shuffling import curator_and
 
     if members := curator_and(protocol, observers):
@@ -226,7 +226,6 @@ def _network_shuffling(protocol: Shuffle, observers: Any, **_: Any) -> Guarantee
     epsilons, deltas = zip(*points, strict=True)
     return Guarantee(
         curve=ProfileCurve([0.0, *epsilons], np.minimum.accumulate([1.0, *deltas])),
-        observers="curator",
         adjacency=Adjacency.REPLACE,
         claim=Claim.PUBLISHED,
         assumptions=("the formula of the paper, as printed; it is not a bound",),

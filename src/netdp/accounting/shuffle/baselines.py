@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from netdp.accounting.baselines import local_dp, said, single_response, trusted_curator
+from netdp.accounting.baselines import curator, local, said, single_response
 from netdp.accounting.heap.clones import shuffled_profile
 from netdp.privacy import Guarantee, ProfileCurve
 from netdp.protocols import Shuffle
 
 
-@local_dp.register
+@local.register
 def _local_reports(protocol: Shuffle) -> Guarantee:
     pure, delta0 = single_response(protocol.epsilon0, 2), protocol.delta0
     return said(ProfileCurve(pure.epsilons, delta0 + (1 - delta0) * pure.deltas), "every user publishes its report")
 
 
-@trusted_curator.register
+@curator.register
 def _curator_shuffle(protocol: Shuffle) -> Guarantee:
     curve = shuffled_profile(protocol.n - 1, protocol.epsilon0, delta0=protocol.delta0)
     return said(curve, "a trusted shuffler permutes all reports uniformly")

@@ -77,7 +77,6 @@ def _shuffle(protocol: Shuffle, observers: Any, *, progress: Progress | None = N
     _refuse_if_idle(protocol, mixed, heap)
     return Guarantee(
         curve=heap.profile(),
-        observers="curator",
         adjacency=Adjacency.REPLACE,
         claim=Claim.UPPER,
         assumptions=(*_statements(protocol), "no user colludes with the curator", *failure_words(mixed.failure)),
@@ -158,7 +157,6 @@ def _against_coalition(protocol: Shuffle, members: tuple[int, ...], progress: Pr
     curve = coalition_curve(protocol, members, hiding)
     return Guarantee(
         curve=curve,
-        observers=f"curator with user{'s' if len(members) > 1 else ''} {', '.join(map(str, members))}",
         adjacency=Adjacency.REPLACE,
         claim=Claim.UPPER,
         assumptions=(

@@ -6,46 +6,88 @@ import math
 
 import numpy as np
 
-from netdp.accounting.baselines import local_dp, said, single_response, trusted_curator
-from netdp.privacy import Claim, GaussianCurve, Guarantee
-from netdp.protocols import RingHistogram, RingSum, WalkDescent, WalkHistogram, WalkSum
+from netdp.accounting.baselines import curator, local, said, single_response
+from netdp.numerics.arrays import UNIT
+from netdp.privacy import Claim, GaussianCurve, Guarantee, ProfileCurve
+from netdp.protocols import GraphWalkSum, PathSum, RingHistogram, RingSum, WalkDescent, WalkHistogram, WalkSum
 
 from .events import Event, compose_events, least
+from .graph_walk import visits_profile
+from .ring import heap_profile
 from .sampled import Shift, block, mixture
-from .walk import hidden_bounds, local_profile, more_delta, most_contributions
+from .walk import hidden_bounds, local_profile, more_delta, most_contributions, sampled_responses
 
 _LOCAL = "every user publishes all its contributions, each with its own noise"
+_SHUFFLED = "a curator that everybody trusts publishes the histogram of every round's answers, without their owners"
+_DRAWN = "a curator that everybody trusts draws users in secret and publishes every answer without its owner"
 _CENTRAL = (
     "a curator that everybody trusts sees all contributions and keeps the walk to itself; only its answers are seen"
 )
 
 
-@local_dp.register
+@local.register
 def _local_ring(protocol: RingSum) -> Guarantee:
     return said(GaussianCurve(protocol.local_mu), _LOCAL, Claim.EXACT)
 
 
-@local_dp.register(WalkSum)
-@local_dp.register(WalkDescent)
+@local.register
 def _local_walk(protocol: WalkSum | WalkDescent) -> Guarantee:
     return said(local_profile(protocol, protocol.sensitivity / protocol.sigma), _LOCAL)
 
 
-@local_dp.register(RingHistogram)
-@local_dp.register(WalkHistogram)
+@local.register
 def _local_histogram(protocol: RingHistogram | WalkHistogram) -> Guarantee:
     count, unlikely = (protocol.rounds, 0.0) if isinstance(protocol, RingHistogram) else most_contributions(protocol)
     return said(more_delta(single_response(protocol.epsilon0, protocol.domain).self_compose(count), unlikely), _LOCAL)
 
 
-@trusted_curator.register
+@local.register
+def _local_path(protocol: PathSum) -> Guarantee:
+    mu = np.sqrt(protocol.given) * protocol.sensitivity / protocol.sigma
+    return said(GaussianCurve(mu), _LOCAL, Claim.EXACT)
+
+
+@local.register
+def _local_graph_walk(protocol: GraphWalkSum) -> Guarantee:
+    return said(visits_profile(protocol, summed=False), _LOCAL)
+
+
+@curator.register
+def _curator_path(protocol: PathSum) -> Guarantee:
+    """The sum of all contributions with all their noise: u's shift it by c_u·Δ."""
+    steps = sum(len(path) for path in protocol.paths) + protocol.closing * protocol.tokens
+    mu = protocol.given * protocol.sensitivity / (protocol.sigma * math.sqrt(steps))
+    return said(GaussianCurve(mu * (1 + 8 * UNIT)), _CENTRAL, Claim.EXACT)
+
+
+@curator.register
+def _curator_graph_walk(protocol: GraphWalkSum) -> Guarantee:
+    return said(visits_profile(protocol, summed=True), _CENTRAL)
+
+
+@curator.register
+def _curator_ring_histogram(protocol: RingHistogram) -> Guarantee:
+    if protocol.epsilon0 == 0:
+        return said(ProfileCurve([0.0], [0.0]), _SHUFFLED)
+    heap = heap_profile(protocol.n - 1, 0, protocol.domain, protocol.gamma)
+    return said(heap.self_compose(protocol.rounds), _SHUFFLED)
+
+
+@curator.register
+def _curator_walk_histogram(protocol: WalkHistogram) -> Guarantee:
+    if protocol.epsilon0 == 0:
+        return said(ProfileCurve([0.0], [0.0]), _DRAWN)
+    return said(sampled_responses(protocol, 1.0 / protocol.n, 0.0), _DRAWN)
+
+
+@curator.register
 def _curator_ring(protocol: RingSum) -> Guarantee:
     return said(
         GaussianCurve(protocol.local_mu), "a trusted curator publishes the noisy sum of every round", Claim.EXACT
     )
 
 
-@trusted_curator.register
+@curator.register
 def _curator_sum(protocol: WalkSum) -> Guarantee:
     """All contributions in noise of variance Tσ²: a shift of kΔ, k the number of u's visits, told or not."""
     from scipy.stats import binom
@@ -63,7 +105,7 @@ def _curator_sum(protocol: WalkSum) -> Guarantee:
     return said(least(found), _CENTRAL)
 
 
-@trusted_curator.register
+@curator.register
 def _curator_descent(protocol: WalkDescent) -> Guarantee:
     mu = protocol.sensitivity / protocol.sigma
     step = Event(block(Shift(mu, mu), 1.0 / protocol.n, 1), protocol.steps)

@@ -29,7 +29,7 @@ import numpy as np
 
 from netdp.accounting.table import certified
 from netdp.errors import InvalidValue, Unsupported
-from netdp.numerics.arrays import FloatArray, Progress
+from netdp.numerics.arrays import UNIT, FloatArray, Progress
 from netdp.privacy import Adjacency, Claim, Guarantee, ProfileCurve
 from netdp.protocols import GraphWalkSum
 from netdp.views import observer_set
@@ -67,15 +67,8 @@ def _graph_walk(
         curves.append(target_profile(protocol, observers, u))
         if progress is not None:
             progress(done, len(asked))
-    top = max(float(curve.epsilons[-1]) for curve in curves)
-    low = min(min(float(curve.epsilon(1e-3)), top) for curve in curves)
-    eps = np.unique(np.concatenate([[0.0, top], np.geomspace(max(low, 1e-6 * top, 1e-12) / 20, top + 1e-12, _POINTS)]))
-    table = np.full((graph.n, eps.size), np.nan)
-    for u, curve in zip(asked, curves, strict=True):
-        table[u] = np.minimum.accumulate(np.asarray(curve.delta(eps)))
     return Guarantee(
-        curve=ProfileCurve(eps, table),
-        observers=observers,
+        curve=_one_table(graph.n, asked, curves),
         adjacency=Adjacency.REPLACE,
         claim=Claim.UPPER,
         assumptions=(
@@ -89,6 +82,38 @@ def _graph_walk(
     )
 
 
+def _one_table(n: int, users: list[int], curves: list[ProfileCurve]) -> ProfileCurve:
+    """All users' curves at common ε, nan for those who have none."""
+    top = max(float(curve.epsilons[-1]) for curve in curves)
+    low = min(min(float(curve.epsilon(1e-3)), top) for curve in curves)
+    eps = np.unique(np.concatenate([[0.0, top], np.geomspace(max(low, 1e-6 * top, 1e-12) / 20, top + 1e-12, _POINTS)]))
+    table = np.full((n, eps.size), np.nan)
+    for u, curve in zip(users, curves, strict=True):
+        table[u] = np.minimum.accumulate(np.asarray(curve.delta(eps)))
+    return ProfileCurve(eps, table)
+
+
+def visits_profile(protocol: GraphWalkSum, *, summed: bool) -> ProfileCurve:
+    """For every user: all its contributions published, each with its own noise (local DP); or `summed`, the sum of
+    everybody's with all the noise of all tokens (a trusted curator). The number of visits is bounded as above.
+    """
+    horizon = min(protocol.steps, 8 * protocol.n)
+    if protocol.n * horizon * protocol.transition.nnz * 2 > _WORK:
+        raise Unsupported(
+            f"how often each of {protocol.n} users is visited takes too long to bound; take the path that was drawn: "
+            "local_dp(run.protocol), trusted_curator(run.protocol)"
+        )
+    mu = protocol.sensitivity / protocol.sigma
+    curves = []
+    for u in range(protocol.n):
+        count, unlikely = _visits(protocol, u, horizon)
+        count *= protocol.tokens
+        noises = (protocol.steps + protocol.closing) * protocol.tokens
+        together = count * mu / math.sqrt(noises) if summed else math.sqrt(count) * mu
+        curves.append(compose_events([Event(gaussian(together * (1 + 8 * UNIT)), 1)], unlikely * protocol.tokens))
+    return _one_table(protocol.n, list(range(protocol.n)), curves)
+
+
 def target_profile(protocol: GraphWalkSum, observers: tuple[int, ...], target: int) -> ProfileCurve:
     """δ(ε) for one target."""
     horizon = min(protocol.steps, 8 * protocol.n)
@@ -98,8 +123,7 @@ def target_profile(protocol: GraphWalkSum, observers: tuple[int, ...], target: i
     count, unlikely = _visits(protocol, target, horizon)
     # t products of rows of at most d numbers leave a relative error of t(d + 2) units in f; three times that is added
     degree = int(np.diff(protocol.transition.indptr).max())
-    binned_mu, weights = _binned(mu / np.sqrt(lengths), gaps * (1 + 3 * horizon * (degree + 2) * 2.0**-53))
-    assert protocol.closing is not None
+    binned_mu, weights = _binned(mu / np.sqrt(lengths), gaps * (1 + 3 * horizon * (degree + 2) * UNIT))
     events = [
         Event(mixture(binned_mu, weights), count * protocol.tokens),
         Event(gaussian(mu / math.sqrt(1 + protocol.closing)), protocol.tokens),

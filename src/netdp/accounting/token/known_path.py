@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from netdp.accounting.table import certified
+from netdp.accounting.table import certified, certified_pairs
 from netdp.numerics.arrays import UNIT, FloatArray
 from netdp.privacy import Adjacency, Claim, GaussianCurve, Guarantee
 from netdp.protocols.path import PathSum
@@ -148,13 +148,11 @@ def _one_observer(path: Any, carries: Any, shares: Any, closing: float, v: int, 
     return base
 
 
-@certified.register(PathSum)
-@certified.register(RingSum)
-def _token(protocol: PathSum | RingSum, observers: tuple[int, ...], **_: Any) -> Guarantee:
+@certified.register
+def _token(protocol: PathSum | RingSum, observers: tuple[int, ...]) -> Guarantee:
     energy = path_energy(protocol, observers)
     return Guarantee(
         curve=GaussianCurve(np.sqrt(energy)),
-        observers=observers,
         adjacency=Adjacency.REPLACE,
         claim=Claim.EXACT,
         assumptions=token_assumptions(protocol),
@@ -164,12 +162,12 @@ def _token(protocol: PathSum | RingSum, observers: tuple[int, ...], **_: Any) ->
     )
 
 
+@certified_pairs.register
 def path_pairs(protocol: PathSum | RingSum) -> Guarantee:
     """What every single user learns about every other: matrices [u, v]."""
     energy = path_energy_pairwise(protocol)
     return Guarantee(
         curve=GaussianCurve(np.sqrt(energy)),
-        observers="each",
         adjacency=Adjacency.REPLACE,
         claim=Claim.EXACT,
         assumptions=token_assumptions(protocol),

@@ -24,7 +24,6 @@ The claim is "upper": telling the observers more can only add to what they know.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -66,7 +65,7 @@ def heaps(protocol: RingHistogram, observers: tuple[int, ...]) -> tuple[IntArray
     if secret[0]:
         sure[0] += protocol.blanket
     if secret[-1] and protocol.closing:
-        sure[-1] += protocol.blanket
+        sure[-1] += protocol.closing_blanket
     kinds, kind = np.unique(np.column_stack([size - 1, sure]), axis=0, return_inverse=True)
     times = np.zeros((protocol.n, len(kinds)), dtype=np.int64)
     np.add.at(times, (path[secret], kind.ravel()[place[secret]]), 1)
@@ -75,7 +74,7 @@ def heaps(protocol: RingHistogram, observers: tuple[int, ...]) -> tuple[IntArray
 
 
 @certified.register
-def _ring_histogram(protocol: RingHistogram, observers: tuple[int, ...], **_: Any) -> Guarantee:
+def _ring_histogram(protocol: RingHistogram, observers: tuple[int, ...]) -> Guarantee:
     members = observer_set(protocol.n, observers)
     kinds, times = heaps(protocol, members)
     singles = [heap_profile(int(others), int(sure), protocol.domain, protocol.gamma) for others, sure in kinds]
@@ -87,7 +86,6 @@ def _ring_histogram(protocol: RingHistogram, observers: tuple[int, ...], **_: An
     deltas[hidden] = table[which.ravel()]
     return Guarantee(
         curve=ProfileCurve(epsilons, deltas),
-        observers=members,
         adjacency=Adjacency.REPLACE,
         claim=Claim.UPPER,
         assumptions=(

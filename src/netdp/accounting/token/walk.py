@@ -163,9 +163,7 @@ def histogram_profile(protocol: WalkHistogram, colluders: int = 1) -> ProfileCur
     local = ProfileCurve([0.0, epsilon0], [floor * math.expm1(epsilon0) * (1 + 1e-12), 0.0]).self_compose(count)
     found = [more_delta(local, unlikely)]
     if protocol.contributions is None and protocol.sender == "hidden":
-        top = math.log1p(q * math.expm1(epsilon0))
-        one = ProfileCurve([0.0, top], [(1 - w) * q * floor * math.expm1(epsilon0) * (1 + 1e-12), 0.0])
-        found.append(one.self_compose(protocol.steps))
+        found.append(sampled_responses(protocol, q, w))
     else:
         chance = (colluders + 1) / protocol.n
         covered = [
@@ -174,6 +172,14 @@ def histogram_profile(protocol: WalkHistogram, colluders: int = 1) -> ProfileCur
         ]
         found.append(_each_contribution(protocol, gap_profile(covered, chance)))
     return least(found)
+
+
+def sampled_responses(protocol: WalkHistogram, q: float, w: float) -> ProfileCurve:
+    """All steps shown without their owners: each is u's with probability q, and O's with probability w."""
+    grown = math.expm1(protocol.epsilon0)
+    top = math.log1p(q * grown)
+    height = (1 - w) * q * protocol.gamma / protocol.domain * grown * (1 + 1e-12)
+    return ProfileCurve([0.0, top], [height, 0.0]).self_compose(protocol.steps)
 
 
 def _as_profile(curve: ProfileCurve) -> Profile:
@@ -295,7 +301,6 @@ def _statement(
     open_ = "a user sees who brings it the token and to whom it passes it, and nothing else of the path"
     return Guarantee(
         curve=curve,
-        observers=observers,
         adjacency=Adjacency(adjacency),
         claim=Claim.UPPER,
         assumptions=(

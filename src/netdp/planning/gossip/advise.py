@@ -12,7 +12,7 @@ from netdp.graphs import Graph
 from netdp.graphs.spectrum import spectral_gap
 from netdp.numerics.arrays import Progress
 
-from .plan import Option, Plan, plan
+from .plan import GossipOption, GossipPlan, plan
 
 # "As good as a curator" for the recommendation: within this factor of its error.
 GOOD = 1.5
@@ -26,10 +26,10 @@ class Candidate:
 
     graph: Graph
     gap: float
-    plan: Plan
+    plan: GossipPlan
 
     @property
-    def option(self) -> Option:
+    def option(self) -> GossipOption:
         """The best option on it."""
         return self.plan.best
 
@@ -46,6 +46,7 @@ class Candidate:
             "degree": 2.0 * self.graph.m / self.graph.n,
             "over_curator": self.option.rmse / self.plan.curator_rmse,
             **self.option.to_dict(),
+            "worst_epsilon": self.plan.worst_epsilon(self.option),
         }
 
 

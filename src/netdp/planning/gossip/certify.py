@@ -74,7 +74,7 @@ def certify(protocol: Gossip, target: Target, who: Audience, progress: Progress 
     bounds = np.full(len(sets), np.inf)
     if prune:
         bounds = np.asarray([target.demand(revealed(GossipView(protocol, members)), members).value for members in sets])
-    protocol.matrix, protocol.gamma  # noqa: B018  computed once, before the threads start
+    protocol.matrix, protocol.chebyshev  # noqa: B018  computed once, before the threads start
 
     def one(index: int) -> tuple[float, int, tuple[int, ...], float, Claim, float]:
         members = sets[index]

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from netdp.accounting.gossip.iteration import loss_energy
-from netdp.errors import InvalidValue
 from netdp.graphs import Graph
 from netdp.graphs.symmetry import vertex_transitive
 from netdp.numerics.arrays import Progress
-from netdp.privacy import gaussian_mu
-from netdp.protocols import CentralDescent, GossipDescent, LocalDescent
+from netdp.planning.table import calibrations, noise_for
+from netdp.protocols import GossipDescent
 
 
 def worst_energy(
@@ -45,26 +44,15 @@ def worst_energy(
     return worst
 
 
-D = TypeVar("D", GossipDescent, LocalDescent, CentralDescent)
-
-
-def calibrate_descent(
-    protocol: D,
+@calibrations.register
+def _descent(
+    protocol: GossipDescent,
     epsilon: float,
     delta: float,
+    *,
     observers: Iterable[Iterable[int]] | None = None,
     energy: float | None = None,
-) -> D:
-    """The same protocol with the smallest σ whose certified loss is at most ε at δ.
-
-    `energy` spares the work if `worst_energy` is known already: it does not depend on σ.
-    """
-    if not (np.isfinite(epsilon) and epsilon > 0):
-        raise InvalidValue(f"epsilon must be a finite number > 0, got {epsilon!r}")
-    if isinstance(protocol, GossipDescent):
-        energy = worst_energy(protocol, observers) if energy is None else energy
-    else:
-        energy = protocol.iterations * (1.0 if isinstance(protocol, LocalDescent) else 1.0 / protocol.n)
-    # One part in 10⁹ more than needed covers the rounding of this line.
-    sigma = protocol.sensitivity * np.sqrt(energy) / float(gaussian_mu(epsilon, delta)) * (1 + 1e-9)
-    return protocol.replace(sigma=float(sigma))
+) -> GossipDescent:
+    """`observers`: sets that look together; every single party by default. `energy` spares the work if `worst_energy` is known."""
+    energy = worst_energy(protocol, observers) if energy is None else energy
+    return protocol.replace(sigma=noise_for(protocol.sensitivity * math.sqrt(energy), epsilon, delta))

@@ -9,60 +9,43 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+import numpy as np
+
+from netdp.accounting.gossip.statements import certified_statement
 from netdp.errors import InvalidValue, Unsupported
 from netdp.graphs import Graph
 from netdp.numerics.arrays import Progress
+from netdp.numerics.rounding import rounded_up
 from netdp.planning.audience import DRAWS, Audience, audience
-from netdp.planning.calibrate import with_noise
+from netdp.planning.base import Option, Plan
 from netdp.planning.policy import Policy
 from netdp.planning.target import Target
+from netdp.privacy import Guarantee, Observers
 from netdp.protocols import Gossip
-from netdp.utility.gossip import ExpectedError
 from netdp.utility.spectral import SpectralError
 
+from .calibrate import with_noise
 from .certify import Certificate, certify
 from .search import REFRESH, Finding, Search
 
 KINDS = ("plain", "refreshed", "masked", "masked, refreshed")
 
 
-@dataclass(frozen=True)
-class Option:
-    """One kind of gossip with its best settings, its certificate and its predicted error."""
+@dataclass(frozen=True, eq=False)
+class GossipOption(Option):
+    """One kind of gossip with its best settings and the certificate of its noise."""
 
-    kind: str
     protocol: Gossip
     certificate: Certificate
-    error: ExpectedError
-    worst_epsilon: float  # of any pair or coalition looked at, also outside the scope
-
-    @property
-    def rmse(self) -> float:
-        """Root of the predicted mean squared error of a party's answer."""
-        return self.error.rmse
-
-    @property
-    def messages(self) -> float:
-        """Messages that a party sends, on average."""
-        return self.protocol.rounds * 2.0 * self.protocol.graph.m / self.protocol.graph.n
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able."""
-        p, c = self.protocol, self.certificate
+        c = self.certificate
         return {
-            "kind": self.kind,
-            "rounds": p.rounds,
-            "sigma": p.sigma,
-            "masks": p.masks,
-            "refresh": p.refresh,
-            "accelerated": p.accelerated,
-            "rmse": self.rmse,
-            "squared_error": {**asdict(self.error), "total": self.error.total},
-            "messages_per_party": self.messages,
-            "worst_epsilon": self.worst_epsilon if math.isfinite(self.worst_epsilon) else "inf",
+            **super().to_dict(),
             "certificate": {
                 "claim": c.claim.value,
                 "worst_factor": c.worst_factor,
@@ -75,19 +58,16 @@ class Option:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
-    """The options in the order of `KINDS`, beside local DP and a trusted curator at the same (ε, δ)."""
+class GossipPlan(Plan):
+    """The kinds of gossip in the order of `KINDS`."""
 
+    options: tuple[GossipOption, ...]
     graph: Graph
     target: Target
     audience: Audience
-    options: tuple[Option, ...]
-    local_rmse: float
-    curator_rmse: float
-    notes: tuple[str, ...]
 
     @property
-    def best(self) -> Option:
+    def best(self) -> GossipOption:
         """The option of smallest predicted error."""
         return min(self.options, key=lambda option: option.rmse)
 
@@ -96,27 +76,15 @@ class Plan:
         """The protocol chosen."""
         return self.best.protocol
 
-    def option(self, kind: str) -> Option | None:
-        """The option of one kind, if it was planned."""
-        return next((option for option in self.options if option.kind == kind), None)
-
     def to_dict(self) -> dict[str, Any]:
         """JSON-able."""
         graph, scope = self.graph, self.target.scope
         return {
             "graph": {"name": graph.name, "n": graph.n, "m": graph.m, "digest": graph.digest},
-            "epsilon": self.target.epsilon,
-            "delta": self.target.delta,
+            **super().to_dict(),
             "scope": scope
             if isinstance(scope, str)
             else {"policy": scope.source, "rules": [asdict(r) for r in scope.rules]},
-            "holds_for": self.target.words,
-            "holds_against": self.audience.words,
-            "chosen": self.best.kind,
-            "options": [option.to_dict() for option in self.options],
-            "local_dp": {"rmse": self.local_rmse},
-            "trusted_curator": {"rmse": self.curator_rmse},
-            "notes": list(self.notes),
         }
 
 
@@ -127,7 +95,8 @@ def plan(
     scope: str | Policy = "worst",
     *,
     observers: Iterable[int | str] | int | str | None = None,
-    colluders: float | Sequence[Iterable[int | str]] | None = None,
+    coalitions: float | Sequence[Iterable[int | str]] | None = None,
+    colluders: int = 1,
     seed: int = 0,
     draws: int = DRAWS,
     sensitivity: float = 1.0,
@@ -136,10 +105,10 @@ def plan(
     spread: float | None = None,
     kinds: Sequence[str] = KINDS,
     progress: Progress | None = None,
-) -> Plan:
+) -> GossipPlan:
     """The settings of smallest predicted error whose certified loss meets the target, for each kind of gossip.
 
-    scope, observers, colluders, seed, draws : as in `calibrate`.
+    scope, observers, coalitions, colluders, seed, draws : as in `calibrate`. σ is rounded up to four digits.
     max_rounds : no more rounds than this. Masks can buy a trusted curator's privacy with rounds; where a graph mixes
         slowly this decides.
     spread : mean squared distance of the values from their mean; by default Δ²/4, the largest that values in an
@@ -147,7 +116,7 @@ def plan(
 
     >>> from netdp import graphs
     >>> p = plan(graphs.hypercube(6), epsilon=1.0, delta=1e-6)
-    >>> p.best.kind, p.best.rmse < 1.1 * p.curator_rmse < p.local_rmse / 5
+    >>> p.best.name, p.best.rmse < 1.1 * p.curator_rmse < p.local_rmse / 5
     ('masked', True)
     """
     if isinstance(max_rounds, bool) or not isinstance(max_rounds, int) or max_rounds < 1:
@@ -162,10 +131,10 @@ def plan(
     if target.mu == 0:
         target.demand(_neighbours_seen(graph), (0,))  # refuses, naming a pair
         raise Unsupported(f"no noise level meets epsilon = {epsilon} at delta = {delta}; ask for delta > 0")
-    who = audience(graph, observers, colluders, seed=seed, draws=draws)
+    who = audience(graph, observers, coalitions, colluders=colluders, seed=seed, draws=draws)
     errors = SpectralError(graph, mixing, max_rounds)
     search = Search(base, target, who, errors, width)
-    options: list[Option] = []
+    options: list[GossipOption] = []
     notes: list[str] = []
 
     def add(kind: str, found: Finding | None) -> None:
@@ -176,7 +145,10 @@ def plan(
             return
         certificate = certify(found.protocol, target, who, progress)
         p = with_noise(found.protocol, target, certificate)
-        options.append(Option(kind, p, certificate, errors.of(p, width), certificate.worst_epsilon(p, delta)))
+        p = p.replace(sigma=rounded_up(p.sigma))  # more noise than certified, by at most a part in a thousand
+        messages = p.rounds * 2.0 * graph.m / graph.n
+        promise = _promise(p, certificate, who)
+        options.append(GossipOption(kind, p, promise, errors.of(p, width), messages, certificate=certificate))
 
     if "plain" in kinds:
         add("plain", search.plain())
@@ -202,15 +174,28 @@ def plan(
                 add("masked, refreshed", both)
     if not options:
         raise InvalidValue(f"nothing to plan for {target.words}: {'; '.join(notes) or 'no kind was asked for'}")
-    masked = next((option for option in options if option.kind == "masked"), None)
+    masked = next((option for option in options if option.name == "masked"), None)
     if masked is not None and masked.certificate.party >= 0:
         notes.extend(_why_no_better(graph, masked.certificate))
-    return Plan(
-        graph, target, who, tuple(options),
+    return GossipPlan(
+        tuple(options),
+        epsilon=epsilon,
+        delta=delta,
+        holds=f"holds for {target.words},\nagainst {who.words}",
         local_rmse=base.sensitivity / (target.mu * math.sqrt(graph.n)),
         curator_rmse=base.sensitivity / (target.mu * graph.n),
         notes=tuple(notes),
-    )  # fmt: skip
+        graph=graph,
+        target=target,
+        audience=who,
+    )
+
+
+def _promise(protocol: Gossip, certificate: Certificate, who: Audience) -> Guarantee:
+    """The worst loss of any pair or coalition looked at, also outside the scope, for every party."""
+    factor = np.full(protocol.n, certificate.worst_factor)
+    loss = certified_statement(protocol, factor, (), certificate.claim, certificate.slack, (f"against {who.words}",))
+    return replace(loss, observers=Observers(roles=("worst-placed party or coalition",)), names=protocol.graph.labels)
 
 
 def _why_no_better(graph: Graph, certificate: Certificate) -> list[str]:
@@ -234,11 +219,9 @@ def _why_no_better(graph: Graph, certificate: Certificate) -> list[str]:
 
 
 def _neighbours_seen(graph: Graph) -> Any:
-    import numpy as np
-
     seen = np.zeros(graph.n)
     seen[graph.neighbors(0)] = 1.0
     return seen
 
 
-__all__ = ["KINDS", "REFRESH", "Option", "Plan", "plan"]
+__all__ = ["KINDS", "REFRESH", "GossipOption", "GossipPlan", "plan"]

@@ -10,15 +10,14 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-import numpy as np
-
-from netdp.accounting.token.known_path import path_energy_blocks
 from netdp.accounting.token.walk import descent_bounds, sum_bounds
 from netdp.errors import InvalidValue, Unsupported
+from netdp.numerics.checks import count
+from netdp.planning.table import calibrations, checked_target
 from netdp.privacy import gaussian_mu
-from netdp.protocols import RingSum, WalkDescent, WalkSum
+from netdp.protocols import WalkDescent, WalkSum
 
-P = TypeVar("P", bound=WalkSum | WalkDescent | RingSum)
+P = TypeVar("P", bound=WalkSum | WalkDescent)
 
 _TOLERANCE = 1e-3  # relative, on σ
 
@@ -34,8 +33,7 @@ def calibrate_walk(
 ) -> P:
     """The same protocol with the smallest σ (within `tolerance`, 0.1 %) whose certified loss is at most ε at δ.
 
-    observers : how many users collude. On the complete graph any so many learn the same; on the ring (one only) the
-        worst pair counts.
+    observers : how many users collude. On the complete graph any so many learn the same.
 
     >>> p = calibrate_walk(WalkDescent(2000, 20_000, sigma=1.0, step=0.05, clip=0.4), epsilon=1.0, delta=1e-6)
     >>> round(p.sigma, 2)                     # the papers' calibration: 10.98
@@ -43,8 +41,6 @@ def calibrate_walk(
     """
     if not (math.isfinite(epsilon) and epsilon > 0 and 0 < delta < 1):
         raise InvalidValue(f"the target needs a finite epsilon > 0 and 0 < delta < 1, got {epsilon!r} and {delta!r}")
-    if isinstance(protocol, RingSum):
-        return _ring(protocol, epsilon, delta, observers)  # type: ignore[return-value]
     walk: Any = protocol
     bounds = sum_bounds if isinstance(protocol, WalkSum) else descent_bounds
 
@@ -66,6 +62,13 @@ def calibrate_walk(
             sigma = min(sigma, smallest(way, epsilon, sigma, tolerance))
     calibrated: P = walk.replace(sigma=sigma)
     return calibrated
+
+
+@calibrations.register
+def _walk(
+    protocol: WalkSum | WalkDescent, epsilon: float, delta: float, *, colluders: int = 1, adjacency: str = "replace"
+) -> WalkSum | WalkDescent:
+    return calibrate_walk(protocol, *checked_target(epsilon, delta), count("colluders", colluders), adjacency=adjacency)
 
 
 def smallest(loss: Callable[[float], float], aim: float, guess: float, tolerance: float = _TOLERANCE) -> float:
@@ -115,13 +118,3 @@ def _guess(protocol: WalkSum | WalkDescent, epsilon: float, delta: float) -> flo
     """σ at which a curator's sum, with as much noise in total, would meet the target."""
     steps = protocol.steps * (protocol.tokens if isinstance(protocol, WalkSum) else 1)
     return math.sqrt(steps) / protocol.n * protocol.sensitivity / float(gaussian_mu(epsilon, delta))
-
-
-def _ring(protocol: RingSum, epsilon: float, delta: float, observers: int) -> RingSum:
-    if observers != 1:
-        raise Unsupported("on a ring the loss depends on who colludes; account for the set in question instead")
-    worst = math.sqrt(max(float(np.nanmax(rows)) for _, rows in path_energy_blocks(protocol)))
-    if not math.isfinite(worst):
-        raise Unsupported("without closing noise the last users have no protection at all; set closing=True")
-    # μ is proportional to 1/σ; one part in 10⁹ more than needed covers the rounding of this line
-    return protocol.replace(sigma=protocol.sigma * worst / float(gaussian_mu(epsilon, delta)) * (1 + 1e-9))

@@ -16,6 +16,7 @@ from typing import Any
 
 from netdp.accounting.front import account
 from netdp.errors import InvalidValue
+from netdp.planning.calibrate import calibrate
 from netdp.privacy import gaussian_mu
 from netdp.protocols import RingSum, WalkSum
 
@@ -122,6 +123,6 @@ def _ring(n: int, sensitivity: float, most: float, epsilon: float, delta: float)
     ring = RingSum(n, 1, sigma=sensitivity / most * (1 + 1e-9), sensitivity=sensitivity)
     claim = "upper"
     if n <= _RING_CHECKED:
-        ring = calibrate_walk(ring, epsilon, delta)
+        ring = calibrate(ring, epsilon, delta)
         claim = "exact"
     return TokenOption("ring, one round", ring, ring.sigma, epsilon, math.sqrt(3) * ring.sigma / n, claim)

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from scipy.optimize import brentq
 
@@ -133,7 +132,7 @@ def informal_amplification(n: int) -> float:
 
 
 @published.register
-def _walk_descent(protocol: WalkDescent, observers: tuple[int, ...], **_: Any) -> Guarantee:
+def _walk_descent(protocol: WalkDescent, observers: tuple[int, ...]) -> Guarantee:
     """The theorem of 2022, every δ budgeted in equal parts.
 
     Parts: the conversion from Rényi DP; the number of contributions unless it is capped; with known senders the number of

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -286,7 +285,7 @@ def histogram_2022(
 
 
 @published.register
-def _ring_sum(protocol: RingSum, observers: tuple[int, ...], **_: Any) -> Guarantee:
+def _ring_sum(protocol: RingSum, observers: tuple[int, ...]) -> Guarantee:
     _alone(observers)
 
     def epsilon(delta: float) -> float:
@@ -297,7 +296,7 @@ def _ring_sum(protocol: RingSum, observers: tuple[int, ...], **_: Any) -> Guaran
 
 
 @published.register
-def _ring_histogram(protocol: RingHistogram, observers: tuple[int, ...], **_: Any) -> Guarantee:
+def _ring_histogram(protocol: RingHistogram, observers: tuple[int, ...]) -> Guarantee:
     """ε of a round from γ by the shuffling bound that the proof cites, not by the printed γ, which inverts it."""
     _alone(observers)
     _has_loss(protocol)
@@ -321,7 +320,7 @@ def _ring_histogram(protocol: RingHistogram, observers: tuple[int, ...], **_: An
 
 
 @published.register
-def _walk_sum(protocol: WalkSum, observers: tuple[int, ...], *, version: str | None = None, **_: Any) -> Guarantee:
+def _walk_sum(protocol: WalkSum, observers: tuple[int, ...], *, version: str | None = None) -> Guarantee:
     """`version`: "2022" where the sender is hidden, else "2021", the one whose view shows the sender."""
     version = ("2022" if protocol.sender == "hidden" else "2021") if version is None else _version(version)
     if protocol.tokens > 1:
@@ -343,9 +342,7 @@ def _walk_sum(protocol: WalkSum, observers: tuple[int, ...], *, version: str | N
 
 
 @published.register
-def _walk_histogram(
-    protocol: WalkHistogram, observers: tuple[int, ...], *, version: str | None = None, **_: Any
-) -> Guarantee:
+def _walk_histogram(protocol: WalkHistogram, observers: tuple[int, ...], *, version: str | None = None) -> Guarantee:
     if version is not None and _version(version) == "2021":
         raise Unsupported("the version of 2021 has no theorem for histograms on a walk; version='2022' has")
     _hidden(protocol.sender)
@@ -393,7 +390,6 @@ def published_table(
         table[list(observers)] = np.nan
     return Guarantee(
         curve=ProfileCurve([value for value, _ in knots], table),
-        observers=observers,
         adjacency=Adjacency.REPLACE,
         claim=Claim.PUBLISHED,
         assumptions=("the formula of the paper, as printed; it is not a bound", *notes),

@@ -4,7 +4,7 @@ The token carries the model θ. At each of T steps a user u, drawn uniformly, ta
 
     θ ← Π(θ − η(g_u(θ) + Z)),   Z ~ N(0, σ²I).
 
-g_u is the mean over u's rows of their gradients, each clipped to norm L *before* the noise (netdp.learn.logistic), so two
+g_u is the mean over u's rows of their gradients, each clipped to norm L *before* the noise (netdp.simulate.logistic), so two
 users' gradients differ by at most 2L and a step η ≤ 8/max‖x‖² does not expand. A user that has contributed
 `protocol.contributions` times adds noise only.
 
@@ -19,6 +19,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 
@@ -28,7 +29,16 @@ from netdp.numerics.checks import count
 from netdp.protocols.walk import WalkDescent
 
 from .logistic import LogisticParties, accuracy, objective
-from .tables import Table
+
+
+class Rows(Protocol):
+    """Rows to test a model on, such as `netdp.learn.Table`: X (rows, d) and y in {−1, +1}."""
+
+    @property
+    def X(self) -> FloatArray: ...  # noqa: N802
+    @property
+    def y(self) -> FloatArray: ...
+
 
 AFTER_CAP = ("noise", "nothing")
 # Steps whose noise is drawn at once: a few megabytes.
@@ -61,7 +71,7 @@ def train_walk(
     seed: int | np.random.SeedSequence,
     *,
     watch_every: int | None = None,
-    test: Table | None = None,
+    test: Rows | None = None,
     after_cap: str = "noise",
 ) -> WalkTrained:
     """Run the protocol from θ = 0 on the users' data; the same seed gives the same run, watched or not.
@@ -75,7 +85,7 @@ def train_walk(
     >>> bool(run.model[0] > 1 and run.model[1] < -1), int(run.contributions.sum())
     (True, 200)
     """
-    from .walk_kernels import walk_steps
+    from .walk_descent_kernels import walk_steps
 
     _check(protocol, data, after_cap)
     every = protocol.steps if watch_every is None else count("watch_every", watch_every)
@@ -118,7 +128,7 @@ def train_walks(
     seeds: Iterable[int | np.random.SeedSequence],
     *,
     watch_every: int | None = None,
-    test: Table | None = None,
+    test: Rows | None = None,
     after_cap: str = "noise",
     workers: int | None = None,
 ) -> tuple[WalkTrained, ...]:
@@ -159,14 +169,17 @@ def _prepare(data: LogisticParties, clip: float) -> tuple[FloatArray, IntArray, 
 
 
 def _check(protocol: WalkDescent, data: LogisticParties, after_cap: str) -> None:
+    if not isinstance(protocol, WalkDescent) or not isinstance(data, LogisticParties):
+        raise InvalidValue(
+            f"train_walk runs a WalkDescent on LogisticParties, got {protocol!r} and {type(data).__name__}"
+        )
     if data.n != protocol.n:
         raise InvalidValue(
             f"the protocol has {protocol.n} users and the data {data.n}; deal the rows out to {protocol.n}"
         )
     if after_cap not in AFTER_CAP:
         raise InvalidValue(f"unknown after_cap {after_cap!r}; choose one of {', '.join(AFTER_CAP)}")
-    # Gradients that increase with slope in [0, β]: θ ↦ θ − η·g is max(1, ηβ − 1)-Lipschitz.
-    needed = max(1.0, protocol.step * data.smoothness - 1.0)
+    needed = data.expansion(protocol.step)
     if needed > protocol.expansion * (1 + 1e-12):
         raise InvalidValue(
             f"step {protocol.step!r} is too long for these rows: at most {2.0 / data.smoothness:.4g}, or state "

@@ -80,6 +80,10 @@ class LogisticParties:
         pulled: FloatArray = -np.matmul((slope * self.y * weights)[:, None, :], self.X)[:, 0, :]
         return pulled
 
+    def expansion(self, step: float) -> float:
+        """θ ↦ θ − step·gradient, rows clipped one by one: gradients increase with slope in [0, β], so max(1, step·β − 1)."""
+        return max(1.0, step * self.smoothness - 1.0)
+
     def draw_batch(self, size: int, rng: np.random.Generator) -> FloatArray:
         """Weights of `size` rows drawn uniformly, with replacement, from each party's own."""
         counts = (self.weight > 0).sum(axis=1)

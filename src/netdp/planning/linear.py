@@ -1,0 +1,47 @@
+"""The noise of protocols that are stated as matrices: scaled with σ where that is what σ does, searched otherwise."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from netdp.accounting import account
+from netdp.errors import Unsupported
+from netdp.privacy import gaussian_mu
+from netdp.views import LinearGaussianView, LinearProtocol
+
+from .table import HEADROOM, calibrations, checked_target
+from .token.calibrate import smallest
+
+calibrations.refuse(
+    LinearGaussianView, why="its matrices are numbers already; calibrate the LinearProtocol that makes them"
+)
+
+
+@calibrations.register_with_subclasses
+def _linear(protocol: LinearProtocol, epsilon: float, delta: float, *, observers: Any = None) -> LinearProtocol:
+    """Against every single party, or each of `observers`."""
+    if "sigma" not in {f.name for f in dataclasses.fields(protocol)}:  # type: ignore[arg-type]
+        raise Unsupported(f"{type(protocol).__name__} has no field sigma to calibrate")
+    epsilon, delta = checked_target(epsilon, delta)
+    who = (
+        range(protocol.n) if observers is None else [observers] if isinstance(observers, int | str) else list(observers)
+    )
+
+    def worst_mu(sigma: float) -> float:
+        one = protocol.replace(sigma=sigma)
+        return max(float(np.nanmax(account(one, [v]).mu)) for v in who)
+
+    allowed = float(gaussian_mu(epsilon, delta))
+    start = float(protocol.sigma)  # type: ignore[attr-defined]
+    there = worst_mu(start)
+    if not np.isfinite(there) or allowed == 0:
+        raise Unsupported(
+            "somebody has no protection at all, whatever the noise: account(protocol, observers) shows who"
+        )
+    scaled = start * there / allowed * HEADROOM
+    if worst_mu(scaled) <= allowed:  # all noise is proportional to σ: nothing smaller would do
+        return protocol.replace(sigma=scaled)
+    return protocol.replace(sigma=smallest(worst_mu, allowed, scaled))

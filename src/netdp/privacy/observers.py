@@ -1,0 +1,70 @@
+"""Who looks: parties that pool what they see, roles such as a curator, or every single party in a column of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from netdp.errors import InvalidValue
+
+
+@dataclass(frozen=True)
+class Observers:
+    """Who looks, together.
+
+    parties   their numbers, in increasing order
+    roles     who else: "curator", or "everybody" for whoever sees what is published
+    names     what the parties are called, if they have names
+    each      instead: every party alone, one column each
+
+    >>> Observers((0, 3)).words, Observers((2,), roles=("curator",)).words, Observers(each=True).words
+    ('parties 0, 3 together', 'the curator and party 2 together', 'each party alone, one column per observer')
+    """
+
+    parties: tuple[int, ...] = ()
+    roles: tuple[str, ...] = ()
+    names: tuple[str, ...] | None = None
+    each: bool = False
+
+    @classmethod
+    def of(cls, value: Observers | Iterable[int] | str | None) -> Observers:
+        """From party numbers, "each", a role, or None for any observer of the view."""
+        if isinstance(value, Observers):
+            return value
+        if value is None:
+            return cls()
+        if isinstance(value, str):
+            if not value:
+                raise InvalidValue("observers must not be an empty word; use 'each', a role, or party numbers")
+            return cls(each=True) if value == "each" else cls(roles=(value,))
+        try:
+            members = np.asarray(list(value))
+        except TypeError:
+            raise InvalidValue(f"observers must be a list of party numbers or a word, got {value!r}") from None
+        if members.size and (members.dtype.kind not in "iu" or members.ndim != 1 or members.min() < 0):
+            raise InvalidValue(f"observers must be a list of party numbers 0, 1, …, got {value!r}")
+        return cls(tuple(int(member) for member in members))
+
+    @property
+    def words(self) -> str:
+        """For a sentence."""
+        if self.each:
+            return "each party alone, one column per observer"
+        who = [f"the {role}" if role != "everybody" else "everybody who sees the answer" for role in self.roles]
+        if self.parties:
+            called = [str(name) for name in (self.names or self.parties)]
+            shown = ", ".join(called[:8]) + (f" and {len(called) - 8} more" if len(called) > 8 else "")
+            who.append(f"{'party' if len(called) == 1 else 'parties'} {shown}")
+        if not who:
+            return "any observer of the view"
+        return " and ".join(who) + (" together" if len(self.parties) + len(self.roles) > 1 else "")
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able."""
+        if self.each:
+            return {"each": True}
+        names = {} if self.names is None else {"names": list(self.names)}
+        return {"parties": list(self.parties), "roles": list(self.roles), **names}

@@ -1,0 +1,177 @@
+"""Gossip descent and its baselines, run on the parties' losses: what is accounted is what runs.
+
+`Losses` is what the parties hold: it returns their clipped gradients, and states how far a local step can stretch the distance
+between two models. The certified loss of `GossipDescent` rests on that number (`protocol.expansion`), so `train` refuses
+losses that may stretch more. Masks and rounds of gossip are those of `netdp.simulate.gossip`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from netdp.errors import InvalidValue
+from netdp.numerics.arrays import FloatArray
+from netdp.numerics.checks import count, non_negative
+from netdp.protocols import CentralDescent, GossipDescent, LocalDescent
+from netdp.views import Transcript
+
+from .gossip import Watch, add_masks, mix
+
+After = Callable[[int, FloatArray], None]
+
+
+@runtime_checkable
+class Losses(Protocol):
+    """What n parties hold, as a model of d numbers sees it."""
+
+    @property
+    def n(self) -> int:
+        """How many parties."""
+
+    @property
+    def d(self) -> int:
+        """How many numbers a model has."""
+
+    def gradients(self, models: FloatArray, clip: float) -> FloatArray:
+        """(n, d): every party's gradient at its own model (n, d), of norm at most `clip`."""
+
+    def expansion(self, step: float) -> float:
+        """A Lipschitz constant of θ ↦ θ − step·gradient, clipping included, for every party."""
+
+
+@dataclass(frozen=True)
+class FromGradients:
+    """Losses given by a function that returns every party's gradient (n, d) at its model; the whole gradient is clipped.
+
+    smoothness   β: gradients are β-Lipschitz in the model. That is the caller's word: nothing can check it here. Clipping a
+                 vector to a ball is a projection and does not stretch, so a step is (1 + step·β)-Lipschitz; 1 would be
+                 wrong even for convex losses (a clipped gradient need not be a gradient).
+
+    >>> far = FromGradients(lambda models: models - 1.0, n=4, d=1, smoothness=1.0)
+    >>> far.gradients(np.full((4, 1), 9.0), clip=0.5).ravel().tolist(), far.expansion(0.25)
+    ([0.5, 0.5, 0.5, 0.5], 1.25)
+    """
+
+    function: Callable[[FloatArray], FloatArray]
+    n: int
+    d: int
+    smoothness: float
+
+    def __post_init__(self) -> None:
+        count("n", self.n)
+        count("d", self.d)
+        non_negative("smoothness", self.smoothness)
+
+    def gradients(self, models: FloatArray, clip: float) -> FloatArray:
+        """Every party's gradient, clipped as a whole."""
+        return clipped(checked(self.function(models), (self.n, self.d)), clip)
+
+    def expansion(self, step: float) -> float:
+        """1 + step·β."""
+        return 1.0 + step * self.smoothness
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """The model of every party after the last iteration (n, d), and who sent to whom."""
+
+    models: FloatArray
+    transcript: Transcript
+
+    @property
+    def mean(self) -> FloatArray:
+        """The average model: what perfect gossip would leave with everybody. Nobody sees it in the protocol."""
+        average: FloatArray = self.models.mean(axis=0)
+        return average
+
+
+def train(
+    protocol: GossipDescent | LocalDescent | CentralDescent,
+    losses: Losses,
+    seed: int | np.random.SeedSequence,
+    *,
+    after: After | None = None,
+) -> Trained:
+    """Run the protocol from θ = 0 at every party; `after(t, models)` is called after every iteration.
+
+    `losses` is `netdp.learn.LogisticParties`, or `FromGradients(function, n, d, smoothness)` for any other loss.
+    """
+    _check(protocol, losses)
+    rng = np.random.default_rng(seed)
+    models = np.zeros((protocol.n, losses.d))
+    transcript = _transcript(protocol)
+    nobody = Watch(transcript, ())
+    for t in range(protocol.iterations):
+        gradient = checked(losses.gradients(models, protocol.clip), models.shape, protocol.clip)
+        if isinstance(protocol, GossipDescent):
+            rounds = protocol.rounds_of(t)
+            noise = protocol.sigma * rng.standard_normal(models.shape)
+            add_masks(rounds.graph, rounds.masks * protocol.sigma**2, noise, rng.standard_normal, ())
+            matrices = (rounds.matrix,) * rounds.rounds
+            start = models - protocol.step * (gradient + noise)
+            models, _ = mix(start, matrices, rounds.chebyshev, 0.0, rng.standard_normal, nobody)
+        else:
+            # Local: the mean of n noisy gradients; central: the mean, then noise. The same law for the same σ.
+            mean = gradient.mean(axis=0) + protocol.sigma / np.sqrt(protocol.n) * rng.standard_normal(losses.d)
+            models = models - protocol.step * mean
+        if after is not None:
+            after(t, models)
+    return Trained(models, transcript)
+
+
+def clipped(gradient: FloatArray, clip: float) -> FloatArray:
+    """Every row scaled down to norm at most `clip`; before any noise is added.
+
+    >>> clipped(np.array([[3.0, 4.0], [0.3, 0.4]]), 1.0).round(9).tolist()
+    [[0.6, 0.8], [0.3, 0.4]]
+    """
+    length = np.linalg.norm(gradient, axis=1, keepdims=True)
+    scaled: FloatArray = gradient * np.minimum(1.0, clip / np.where(length > 0, length, 1.0))
+    return scaled
+
+
+def checked(gradient: Any, shape: tuple[int, ...], clip: float | None = None) -> FloatArray:
+    """The gradients, if they are finite numbers of the right shape, and no longer than `clip`."""
+    array = np.asarray(gradient, dtype=np.float64)
+    if array.shape != shape:
+        raise InvalidValue(f"gradients have shape {array.shape}, expected {shape}: one row per party")
+    if not np.isfinite(array).all():
+        raise InvalidValue(
+            f"the gradient of party {int(np.argwhere(~np.isfinite(array))[0, 0])} is not finite; try a smaller step"
+        )
+    if clip is not None and len(array):
+        length = np.linalg.norm(array, axis=1)
+        if length.max() > clip * (1 + 1e-9):
+            raise InvalidValue(
+                f"the gradient of party {int(np.argmax(length))} has norm {length.max():g}, more than clip={clip:g}; "
+                "losses.gradients must clip before it returns"
+            )
+    return array
+
+
+def _check(protocol: GossipDescent | LocalDescent | CentralDescent, losses: Losses) -> None:
+    if not isinstance(protocol, GossipDescent | LocalDescent | CentralDescent):
+        raise InvalidValue(f"train runs GossipDescent, LocalDescent and CentralDescent, got {protocol!r}")
+    if not isinstance(losses, Losses):
+        raise InvalidValue(
+            f"losses must be LogisticParties, or FromGradients(function, n, d, smoothness) for your own, got {losses!r}"
+        )
+    if losses.n != protocol.n:
+        raise InvalidValue(f"the protocol has {protocol.n} parties and the losses {losses.n}; they must agree")
+    if isinstance(protocol, GossipDescent):
+        needed = losses.expansion(protocol.step)
+        if needed > protocol.expansion * (1 + 1e-12):
+            raise InvalidValue(
+                f"a local step of size {protocol.step:g} may stretch distances by {needed:.4g}, the protocol's certified loss "
+                f"assumes at most {protocol.expansion:g}; shorten the step, or state expansion={needed:.4g} in the protocol"
+            )
+
+
+def _transcript(protocol: GossipDescent | LocalDescent | CentralDescent) -> Transcript:
+    if isinstance(protocol, GossipDescent):
+        return Transcript.varying(graph for graph in protocol.graphs for _ in range(protocol.gossip_rounds))
+    return Transcript(protocol.n, (), np.empty(0, dtype=np.int64))

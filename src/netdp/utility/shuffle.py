@@ -1,0 +1,97 @@
+"""The error of network shuffling: that of the randomizer, and what dummies and dropped reports add to it.
+
+**All.** Every report arrives exactly once: the error is the randomizer's own.
+
+**Single.** See `netdp.simulate.collect`: with D users empty, estimates have the expected squared error
+
+    [ n·v + Var(D)·‖x₀ − x̄‖² + E[D(n−D)]/n · S² ]/(n − E₀)²,
+
+v the randomizer's error per report and S² = Σ‖x_u − x̄‖²/(n−1): noise, luck in the number of dummies, luck in which reports
+are dropped.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from netdp.errors import InvalidValue, Unsupported
+from netdp.mechanisms import Mechanism, RandomizedResponse
+from netdp.protocols import Shuffle
+
+from .error import ExpectedError, predictions
+
+
+@predictions.register
+def _shuffled(
+    protocol: Shuffle, values: npt.ArrayLike | None = None, *, mechanism: Mechanism | None = None, null: Any = None
+) -> ExpectedError:
+    """By default for the answers yes or no, randomized by binary response: the error of the two shares."""
+    randomizer: Mechanism = RandomizedResponse(2, protocol.epsilon0) if mechanism is None else mechanism
+    if protocol.reporting == "all":
+        return ExpectedError(noise=randomizer.squared_error(protocol.n))
+    if values is None or null is None:
+        raise Unsupported(
+            'the error of reporting="single" depends on the values and on the null value: '
+            "expected_error(protocol, values, mechanism=…, null=…)"
+        )
+    total = collection_error(protocol, randomizer, values, null=null)
+    noise = protocol.n**2 * randomizer.squared_error(protocol.n) / (protocol.n - empty_hands(protocol)[0]) ** 2
+    return ExpectedError(noise=noise, sampling=max(total - noise, 0.0))
+
+
+def empty_hands(protocol: Shuffle) -> tuple[float, float]:
+    """Mean and variance of the number of users who end up without a report, under the stationary law.
+
+    P(u and w both empty) = (1 − π_u − π_w)ⁿ. Users of one degree are alike, so the sum over pairs is one over pairs of
+    degrees.
+
+    The paper's number of dummies for Twitch, 7,080, is something else: how many users have n·π_u < 1, that is, expect less
+    than one report. The mean here is 5,456.
+
+    >>> from netdp import graphs
+    >>> mean, variance = empty_hands(Shuffle(graphs.complete(3), rounds=1, epsilon0=1.0))
+    >>> round(mean * 27, 9), round(variance + mean**2, 9)       # of 27 equally likely outcomes: 6, 18, 3 with D = 0, 1, 2
+    (24.0, 1.111111111)
+    """
+    n = protocol.n
+    degrees, counts = np.unique(protocol.graph.degrees, return_counts=True)
+    share = degrees / degrees.dot(counts)
+    with np.errstate(divide="ignore"):
+        alone = np.exp(n * np.log1p(-share))
+        # the covariance of two indicators is negative: (1−a−b)ⁿ − ((1−a)(1−b))ⁿ, as a relative change
+        both = np.maximum(-share[:, None] - share[None, :], -1.0)
+        product = np.log1p(-share)[:, None] + np.log1p(-share)[None, :]
+        covariance = np.exp(n * product) * np.expm1(n * (np.log1p(both) - product))
+    pairs = np.outer(counts, counts) - np.diag(counts)
+    variance = float(counts @ (alone * (1 - alone)) + np.sum(pairs * covariance))
+    return float(counts @ alone), max(variance, 0.0)
+
+
+def collection_error(protocol: Shuffle, mechanism: Mechanism, values: npt.ArrayLike, *, null: Any = None) -> float:
+    """The expected squared L2 error of `collect`: exact for "all", exact under the stationary law for "single"."""
+    data = mechanism.check(values)
+    if len(data) != protocol.n:
+        raise InvalidValue(f"there are {protocol.n} users; give one value for each, got {len(data)}")
+    if protocol.reporting == "all":
+        return mechanism.squared_error(protocol.n)
+    n, (empty, variance) = protocol.n, empty_hands(protocol)
+    mean, blank = mechanism.answer(data), mechanism.answer(null_row(mechanism, null))
+    # Σ‖x_u − x̄‖² = Σ‖x_u‖² − n‖x̄‖²; for categories ‖x_u‖² = 1
+    squares = float(np.sum(np.square(data))) if data.ndim == 2 else float(n)
+    spread = max(squares - n * float(mean @ mean), 0.0) / (n - 1)
+    crowd = empty * (n - empty) - variance  # E[D(n − D)]
+    chance = variance * float(np.sum((blank - mean) ** 2)) + crowd / n * spread
+    return (n * n * mechanism.squared_error(n) + chance) / (n - empty) ** 2
+
+
+def null_row(mechanism: Mechanism, null: Any) -> npt.NDArray[Any]:
+    """The null value as a table of one row."""
+    if null is None:
+        raise InvalidValue(
+            'reporting="single" needs null: the value that users without a report randomize instead, in the '
+            "randomizer's domain"
+        )
+    return mechanism.check(np.asarray(null)[None])
