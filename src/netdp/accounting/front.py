@@ -41,7 +41,7 @@ def _gossip(protocol: Gossip, observers: tuple[int, ...], *, progress: Progress 
 
 @published.register
 def _muffliato(protocol: Gossip, observers: tuple[int, ...], *, progress: Progress | None = None) -> Guarantee:
-    return published_statement(protocol, muffliato.theorem12(protocol, observers), observers)
+    return published_statement(protocol, muffliato.theorem12(protocol, observers, ids=True), observers)
 
 
 def account(

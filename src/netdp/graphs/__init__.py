@@ -13,7 +13,7 @@ Graph('hypercube(8)', n=256, m=1024)
 """
 
 from netdp.graphs import mixing, spectrum
-from netdp.graphs.convert import from_networkx
+from netdp.graphs.convert import as_graph, from_networkx
 from netdp.graphs.families import (
     complete,
     erdos_renyi,
@@ -35,6 +35,7 @@ __all__ = [
     "Dataset",
     "Graph",
     "ReadReport",
+    "as_graph",
     "complete",
     "dataset",
     "datasets",
