@@ -23,6 +23,42 @@ def test_epsilon_is_the_exact_gaussian_one():
     assert loss.adjacency == "replace"
 
 
+NUMBERED = graphs.Graph.from_edges(5, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (0, 2)], labels="12345")
+
+
+def test_an_ambiguous_observer_is_refused_and_names_win():
+    """On a graph labelled 1 … n, observer 1 used to mean the party labelled 2."""
+    protocol = Gossip(NUMBERED, rounds=3, sigma=1.0)
+    for method in ("certified", "published"):
+        with pytest.raises(InvalidValue, match=r"1 could mean two nodes.*as text, '1' or '2'"):
+            account(protocol, observers=[1], method=method)
+        # the party named '2' is the node 1, all the way down: nothing is looked up twice
+        plain = account(protocol.replace(graph=graphs.Graph.from_edges(5, NUMBERED.edges())), [1], method=method)
+        named = account(protocol, observers=["2"], method=method)
+        assert named.observers == (1,)
+        np.testing.assert_array_equal(named.factor, plain.factor)
+    for v in range(5):
+        np.testing.assert_array_equal(account(protocol, [NUMBERED.label(v)]).factor, pairwise(protocol).factor[:, v])
+
+
+@pytest.mark.parametrize(
+    ("method", "build", "names", "numbers"),
+    [
+        ("certified", lambda graph: netdp.GossipDescent(graph, 2, 3, sigma=1.0, step=0.1), ["3", "5"], [2, 4]),
+        ("published", lambda graph: netdp.GossipDescent(graph, 2, 3, sigma=1.0, step=0.1), ["3", "5"], [2, 4]),
+        ("certified", lambda graph: netdp.Shuffle(graph, 30, epsilon0=1.0), ["curator", "3"], ["curator", 2]),
+        ("certified", lambda graph: netdp.RandomizedGossip(graph, steps=9, sigma=1.0), ["3"], [2]),
+        ("certified", lambda graph: netdp.GraphWalkSum(graph, steps=90, sigma=9.0), ["3"], [2]),
+    ],
+)
+def test_names_are_looked_up_once_in_every_family(method, build, names, numbers):
+    """Accountants are given node numbers, which must not be taken for names again."""
+    unnamed = account(build(graphs.Graph.from_edges(5, NUMBERED.edges())), numbers, method=method)
+    named = account(build(NUMBERED), names, method=method)
+    np.testing.assert_array_equal(named.epsilon(1e-3), unnamed.epsilon(1e-3))
+    assert named.observers == unnamed.observers
+
+
 def test_baselines():
     protocol = Gossip(graphs.hypercube(6), rounds=9, sigma=4.0)
     assert float(local_dp(protocol).mu) == 0.25

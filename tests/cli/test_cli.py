@@ -105,6 +105,31 @@ def test_graphs_are_listed(run):
     assert "twitch" in data["datasets"]
 
 
+def test_graphs_say_what_is_installed(run, tmp_path, monkeypatch):
+    """By looking whether the file is there, not by reading it."""
+    monkeypatch.setenv("NETDP_DATA", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "deezer").mkdir()
+    (tmp_path / "deezer" / "edges.csv").write_text("not an edge list")
+    out = run("graphs")[1]
+    marks = {line.split()[0]: "not here" not in line for line in out.splitlines() if " here " in line}
+    assert marks["deezer"]
+    assert marks["karate"]
+    assert not marks["twitch"]
+    assert len(marks) == len(netdp.graphs.datasets())
+    last = f"looked for in {tmp_path} (NETDP_DATA), then in {tmp_path / 'cache' / 'netdp'}."
+    assert out.splitlines()[-1].endswith(last)
+    data = json.loads(run("graphs", "--json")[1])
+    assert data["datasets"]["deezer"]["available"] is True
+    assert "users of Deezer" in data["datasets"]["deezer"]["facts"]
+    assert data["datasets"]["twitch"]["available"] is False
+    assert data["folders"] == [str(tmp_path), str(tmp_path / "cache" / "netdp")]
+    monkeypatch.delenv("NETDP_DATA")
+    out = run("graphs")[1]
+    assert "NETDP_DATA, which is not set" in out.splitlines()[-1]
+    assert f"in {tmp_path / 'cache' / 'netdp'}." in out.splitlines()[-1]
+
+
 def test_version_and_help(run):
     assert run("--version")[1].strip() == netdp.__version__
     assert "account" in run("--help")[1]
@@ -140,4 +165,22 @@ def test_numbers_in_a_file_are_names(run, tmp_path):
     assert json.loads(run("account", str(file), "-T", "2", "--sigma", "1", "-o", "400", "--json")[1])["observers"] == [
         3
     ]
-    assert json.loads(run("account", str(file), "-T", "2", "--sigma", "1", "-o", "3", "--json")[1])["observers"] == [3]
+    status, _, err = run("account", str(file), "-T", "2", "--sigma", "1", "-o", "3")
+    assert status == 2
+    assert "no node is labelled '3'" in err
+    assert "'100', '200', '300', '400'" in err
+
+
+def test_a_number_typed_on_the_command_line_is_a_name(run, tmp_path):
+    file = tmp_path / "edges.csv"
+    file.write_text("1,2\n2,3\n3,4\n")
+    words = ["account", str(file), "-T", "2", "--sigma", "1", "--json"]
+    assert json.loads(run(*words, "-o", "1")[1])["observers"] == [0]
+    assert json.loads(run(*words, "-o", "4", "-o", "2")[1])["observers"] == [1, 3]
+    config = tmp_path / "account.toml"
+    config.write_text("observers = [1]")
+    status, _, err = run(*words, "--config", str(config))
+    assert status == 2
+    assert "1 could mean two nodes" in " ".join(err.split())
+    config.write_text('observers = ["1"]')
+    assert json.loads(run(*words, "--config", str(config))[1])["observers"] == [0]

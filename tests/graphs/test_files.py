@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from netdp import graphs
-from netdp.errors import FileFormatError
+from netdp.errors import FileFormatError, InvalidValue
 from netdp.graphs import files
 
 Write = Callable[..., Path]
@@ -50,6 +50,10 @@ def write(request: pytest.FixtureRequest, tmp_path: Path) -> Write:
         ("# comment\n% other\n\n0 1\n\n# more\n1 2\n", None),
         ("# FromNodeId\tToNodeId\n0\t1\n1\t2\n", None),
         ('"0","1"\n"1","2"\n', None),
+        ('"0","1"\n1,"2"\n', None),
+        ('"0" , "1"\n "1", 2\n', None),
+        ('"0" "1"\n1\t"2"\n', None),
+        ('"source";"target"\n"0";"1"\n"1";"2"\n', '"source";"target"'),
         ("0 1 1082040961\n1 2 1082155839\n", None),
         ("\ufeff0,1\n1,2\n", None),
         ("3 2\n0 1\n1 2\n", None),  # an edge: 2 is an identifier
@@ -97,6 +101,68 @@ def test_read_logs_only_what_is_worth_it(write: Write, caplog: pytest.LogCapture
     assert "removed 1 repeated edge" in caplog.text
 
 
+def test_further_columns_are_said_to_be_ignored(write: Write, caplog: pytest.LogCaptureFixture) -> None:
+    path = write("0 1 0.5 a\n1 2 3 b\n")
+    _, report = graphs.read_with_report(path)
+    assert (report.columns_ignored, report.weights_not_positive) == (2, 0)
+    assert report.summary() == f"{path}: 3 nodes, 2 edges; 2 further columns ignored"
+    with caplog.at_level(logging.INFO, logger="netdp.graphs"):
+        graphs.read(path)
+    assert [record.levelname for record in caplog.records] == ["INFO"]
+    assert "2 further columns ignored" in caplog.text
+    _, plain = graphs.read_with_report(write("0 1\n1 2\n"))
+    assert plain.columns_ignored == 0
+    assert "ignored" not in plain.summary()
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "weight", "count"),
+    [
+        ("from,to,weight\n0,1,2\n1,2,-1\n2,3,4\n", 3, "-1", 1),
+        ("0 1 -0.5\n1 2 0\n2 3 1e-3\n3 4 -1e3\n", 1, "-0.5", 3),
+        ("# c\n0;1;.0\n1;2;+5\n", 2, ".0", 1),
+        ('"a, b",c,"-2"\nc,d,3\n', 1, "-2", 1),
+    ],
+)
+def test_weights_that_are_not_positive_are_warned_about(
+    write: Write, content: str, line: int, weight: str, count: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = write(content)
+    graph, report = graphs.read_with_report(path)
+    assert report.weights_not_positive == count
+    assert graph.m == report.lines  # they are edges all the same
+    (record,) = caplog.records
+    assert (record.name, record.levelname) == ("netdp.graphs", "WARNING")
+    more = f" (and {count - 1} more lines with a weight ≤ 0)" if count > 1 else ""
+    assert record.getMessage() == (
+        f"{path}: line {line}: weight {weight}{more}: netdp ignores weights; "
+        "remove such edges yourself if they mean 'no edge'"
+    )
+
+
+@pytest.mark.parametrize("column", ["1", "0.5", "-", "00:15", "0x10", "-a", "2004-01-01"])
+def test_a_third_column_of_something_else_is_no_weight(
+    write: Write, column: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert graphs.read(write(f"0 1 {column}\n1 2 {column}\n")).m == 2
+    assert not [record for record in caplog.records if record.levelname == "WARNING"]
+
+
+def test_weights_are_counted_across_chunks(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_CHUNK", 3)
+    content = "".join(f"{i} {i + 1} {-1 if i % 5 == 4 else 1}\n" for i in range(20))
+    assert graphs.read_with_report(write(content))[1].weights_not_positive == 4
+
+
+@pytest.mark.parametrize("path", [[1, 2], None, 3, b"edges.txt", [(0, 1)]], ids=repr)
+def test_read_refuses_what_is_no_file_name(path: object) -> None:
+    with pytest.raises(
+        InvalidValue, match=r"takes the name of an edge-list file, got .*Graph.from_edges\(n, pairs\)"
+    ) as caught:
+        graphs.read(path)  # type: ignore[arg-type]
+    assert repr(path) in str(caught.value)
+
+
 def test_integers_are_compacted_in_order(write: Write) -> None:
     graph = graphs.read(write("100 -5\n7 100\n"))
     assert graph.labels == ("-5", "7", "100")
@@ -126,6 +192,24 @@ def test_text_identifiers(write: Write, content: str, labels: tuple[str, ...], h
 
 
 @pytest.mark.parametrize(
+    ("content", "labels"),
+    [
+        ('"Smith, Ann","Bob"\nBob,"Roy, Cy"\n', ("Bob", "Roy, Cy", "Smith, Ann")),
+        ('"Smith, Ann";Bob\nBob;"a;b"\n', ("Bob", "Smith, Ann", "a;b")),
+        ('"Smith, Ann"\t"Bob B"\nBob B\t"c\td"\n', ("Bob B", "Smith, Ann", "c\td")),
+        ('"Smith, Ann" Bob\n"Bob"   "Cy D"\n', ("Bob", "Cy D", "Smith, Ann")),
+        ('"Ann ""A"" Smith",Bob\nBob,5" nail\n', ('5" nail', 'Ann "A" Smith', "Bob")),
+        ('source,target\n"Zoë, à",Bob\nBob,à\n', ("Bob", "Zoë, à", "à")),
+    ],
+)
+def test_quoted_fields_may_contain_the_separator(write: Write, content: str, labels: tuple[str, ...]) -> None:
+    """And another separator, blanks, and quotes written twice; a quote inside an unquoted field is a letter."""
+    graph = graphs.read(write(content))
+    assert graph.labels == labels
+    assert graph.m == 2
+
+
+@pytest.mark.parametrize(
     ("content", "line", "problem"),
     [
         ("0 1\n1 2\nx 3\n", 3, "'x' is not an integer"),
@@ -148,6 +232,13 @@ def test_text_identifiers(write: Write, content: str, labels: tuple[str, ...], h
         ("ann,bob\nbob,7\n", 2, "'7' is a number among text"),
         ("from,to\nann,bob\nbob,3.5\n", 3, "'3.5' is a number among text"),
         ("ann,bob\nbob,\n", 2, "identifier is empty"),
+        ('ann,bob\n"","cy"\n', 2, "identifier is empty"),
+        ('ann,bob\n"Smith, cy,bob\n', 2, "double quote that is not closed"),
+        ('ann,bob\n"Smith"ann,bob\n', 2, "double quote that is not closed"),
+        ('"Smith, ann,bob\nann,bob\n', 1, "double quote that is not closed"),
+        ('0 1\n"1 2\n', 2, "double quote that is not closed"),
+        ('ann,bob\nbob,7\n"cy,bob\n', 2, "'7' is a number among text"),
+        ('"1,000",2\n', 1, "'1,000' is not an integer"),
         ("%%MatrixMarket matrix\n3 3 2\n1 2\n2 3\n", 3, "has 2 fields, the other lines have 3"),
     ],
 )
@@ -197,6 +288,10 @@ def test_no_file(tmp_path: Path) -> None:
         graphs.read(tmp_path / "nowhere.csv")
     with pytest.raises(FileFormatError, match="is a folder"):
         graphs.read(tmp_path)
+    with pytest.raises(FileFormatError, match="cannot be read"):
+        graphs.read(tmp_path / ("x" * 300))
+    with pytest.raises(InvalidValue, match="is no file name"):
+        graphs.read("a\0b")
 
 
 def test_broken_gzip_and_text(tmp_path: Path) -> None:

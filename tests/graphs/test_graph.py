@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import copy
 import json
+import logging
 import pickle
+import re
+import subprocess
+import sys
 
 import networkx as nx
 import numpy as np
@@ -99,8 +103,9 @@ def test_relabel_moves_labels_and_positions() -> None:
     assert moved.index("a") == 2
     spectrum = graphs.ring(5).relabel([4, 3, 2, 1, 0]).laplacian_spectrum
     assert spectrum is not None
-    with pytest.raises(InvalidValue, match=r"each of 0 to 2 once.*\[0, 0, 1\]"):
-        g.relabel([0, 0, 1])
+    for wrong in ([0, 0, 1], "abc", None, [[0], [1, 2]]):
+        with pytest.raises(InvalidValue, match=r"each of 0 to 2 once, got .*" + re.escape(repr(wrong))):
+            g.relabel(wrong)  # type: ignore[arg-type]
 
 
 @settings(deadline=None)
@@ -152,17 +157,27 @@ def test_immutable() -> None:
 @pytest.mark.parametrize(
     ("n", "edges", "message"),
     [
-        (0, [], "at least one node.*not 0"),
-        (-3, [], "not -3"),
-        (2.5, [], "not 2.5"),
-        (True, [], "not True"),
+        (0, [], "at least one node.*got 0"),
+        (-3, [], "got -3"),
+        (2.5, [], "got 2.5"),
+        (True, [], "got True"),
         (2**31, [], "2147483648"),
         (3, [(0, 3)], "edge 0 names the node 3, outside 0 to 2"),
         (3, [(0, 1), (-1, 2)], "edge 1 names the node -1"),
         (3, [(0, 1), (1.5, 2)], "edge 1 names the node 1.5"),
         (3, [(0, float("nan"))], "edge 0 names the node NaN"),
         (3, [(0, float("inf"))], "names the node inf"),
-        (3, [("a", "b")], "not 'a'.*labels="),
+        (3, [("a", "b")], "got 'a'.*labels="),
+        (3, [(0, "a")], "got 'a'.*labels="),
+        (3, [(0, None)], "got None.*labels="),
+        (3, [(True, False)], "got True.*labels="),
+        (3, [(0, 2**70)], "got 1180591620717411303424"),
+        (3, None, r"pairs \(u, v\) of node ids, got None; an empty list"),
+        (3, "01", "got '01'"),
+        (3, 7, "got 7"),
+        (3, [0, 1], r"shape \(2,\)"),
+        (3, [None, (0, 1)], "another length"),
+        ("3", [(0, 1)], "n must be a whole number ≥ 1, got '3'"),
         (3, [(0, 1, 2)], r"shape \(1, 3\)"),
         (3, [(0, 1), (1,)], "another length"),
         (3, [(1, 1)], r"self-loop \(1, 1\)"),
@@ -207,10 +222,14 @@ def test_refused_labels_and_positions() -> None:
         Graph.from_edges(2, [], labels=["a"])
     with pytest.raises(GraphError, match="'a' is given to several"):
         Graph.from_edges(2, [], labels=["a", "a"])
-    with pytest.raises(GraphError, match=r"shape \(2, 2\), not \(2, 3\)"):
+    with pytest.raises(GraphError, match=r"shape \(2, 2\), got \(2, 3\)"):
         Graph.from_edges(2, [], positions=np.zeros((2, 3)))
     with pytest.raises(GraphError, match="finite"):
         Graph.from_edges(1, [], positions=[(0, np.nan)])
+    with pytest.raises(GraphError, match="positions must be 1 pairs of numbers, got 'here'"):
+        Graph.from_edges(1, [], positions="here")
+    with pytest.raises(GraphError, match="labels must be one name per node, got 5"):
+        Graph.from_edges(1, [], labels=5)
 
 
 def test_index() -> None:
@@ -228,6 +247,50 @@ def test_index() -> None:
     ]:
         with pytest.raises(InvalidValue, match=message):
             graph.index(wrong)  # type: ignore[arg-type]
+
+
+def test_names_win_and_an_ambiguous_number_is_refused() -> None:
+    """An edge list that numbers its nodes from 1: does 1 mean the node named '1', or the one at place 1?"""
+    g = Graph.from_edges(4, [(0, 1), (1, 2), (2, 3)], labels=["1", "2", "3", "4"], name="from one")
+    assert [g.index(name) for name in "1234"] == [0, 1, 2, 3]
+    for number in (1, np.int64(1), np.uint8(1)):
+        with pytest.raises(InvalidValue, match=r"1 could mean two nodes .*'from one'.*named '1'.*node 1 .*named '2'"):
+            g.index(number)  # type: ignore[arg-type]
+    assert g.index(0) == 0  # no node is named '0'
+    with pytest.raises(InvalidValue, match=r"no node 4 .*0 to 3; if you mean the one named '4', .* as text: '4'"):
+        g.index(4)
+    with pytest.raises(InvalidValue, match="no node 5 "):
+        g.index(5)
+    with pytest.raises(InvalidValue, match="True"):
+        g.index(True)
+    # a number at its own place means one node only, whatever the others are called
+    mixed = Graph.from_edges(4, [(0, 1)], labels=["0", "1", "ann", "-7"])
+    assert [mixed.index(v) for v in (0, 1, 2, 3)] == [0, 1, 2, 3]
+    with pytest.raises(InvalidValue, match="if you mean the one named '-7'"):
+        mixed.index(-7)
+    assert [g.index(g.label(v)) for v in range(4)] == [0, 1, 2, 3]
+    assert [graphs.ring(3).label(v) for v in range(3)] == [0, 1, 2]
+
+
+def test_computed_ids_are_not_looked_up() -> None:
+    g = Graph.from_edges(4, [(0, 1), (1, 2), (2, 3)], labels=["1", "2", "3", "4"])
+    assert g.neighbors(1).tolist() == [0, 2]
+    assert g.neighbors(np.int32(3)).tolist() == [2]
+    assert g.has_edge(1, 2)
+    assert not g.has_edge(1, 3)
+    assert g.distances(1).tolist() == g.distances(np.int64(1)).tolist() == [1, 0, 1, 2]
+    assert g.subgraph([1, 2]).labels == ("2", "3")
+    for ask in (g.neighbors, g.label, lambda name: g.has_edge(0, name)):
+        with pytest.raises(InvalidValue, match=r"id is a number 0 to 3, got '2'; graph.index\('2'\) finds"):
+            ask("2")
+        with pytest.raises(InvalidValue, match="no node 4 "):
+            ask(4)
+    for ask in (g.distances, g.subgraph):
+        for wrong in (["2"], "2", None, [None], [[1], [2, 3]], 1.5):
+            with pytest.raises(InvalidValue, match="one or more node ids, got"):
+                ask(wrong)
+        with pytest.raises(InvalidValue, match="no node 4 "):
+            ask([4])
 
 
 def test_components_and_the_largest() -> None:
@@ -262,6 +325,8 @@ def test_from_dict_refuses_what_it_does_not_know() -> None:
         Graph.from_dict({"n": 1, "edges": [], "weights": []})
     with pytest.raises(InvalidValue, match="missing: \\['edges'\\]"):
         Graph.from_dict({"n": 1})
+    with pytest.raises(InvalidValue, match="as a dictionary with n, edges, name, labels; got 3"):
+        Graph.from_dict(3)  # type: ignore[arg-type]
 
 
 # ── NetworkX ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -308,3 +373,53 @@ def test_networkx_refusals() -> None:
         graphs.from_networkx(nx.Graph([("a", "b"), ("b", "b")]))
     with pytest.raises(GraphError, match="1 and '1'"):
         graphs.from_networkx(nx.Graph([(1, "1")]))
+
+
+@pytest.mark.parametrize("value", [np.eye(3), [(0, 1)], None, "ring:5", graphs.ring(3)], ids=lambda v: type(v).__name__)
+def test_from_networkx_refuses_what_is_no_networkx_graph(value: object) -> None:
+    kind = type(value).__name__
+    with pytest.raises(InvalidValue, match=rf"takes a NetworkX graph, got .* of type {kind}; .*Graph.from_edges"):
+        graphs.from_networkx(value)
+
+
+def test_networkx_weights_that_are_not_positive_are_warned_about(caplog: pytest.LogCaptureFixture) -> None:
+    G = nx.Graph()
+    G.add_weighted_edges_from([("a", "b", 2.0), ("b", "c", -1), ("c", "d", 0.0), ("d", "e", np.float64(-3))])
+    G.add_edge("e", "a", weight="heavy")
+    with caplog.at_level(logging.INFO, logger="netdp.graphs"):
+        assert graphs.from_networkx(G).m == 5
+    (record,) = caplog.records
+    assert (record.name, record.levelname) == ("netdp.graphs", "WARNING")
+    assert "3 weights are not positive, the first -1 on the edge ('b', 'c')" in record.getMessage()
+    assert "remove such edges yourself if they mean 'no edge'" in record.getMessage()
+    caplog.clear()
+    graphs.from_networkx(nx.MultiDiGraph([(0, 1, {"weight": 0})]))
+    assert "1 weight is not positive, the first 0 on the edge (0, 1)" in caplog.text
+    caplog.clear()
+    graphs.from_networkx(nx.karate_club_graph())  # all its weights are positive
+    graphs.from_networkx(nx.path_graph(3))
+    assert not caplog.records
+
+
+def test_as_graph_takes_graphs_and_networkx_graphs_only() -> None:
+    ring = graphs.ring(4)
+    assert graphs.as_graph(ring, "the graph") is ring
+    assert graphs.as_graph(nx.cycle_graph(4), "the graph") == ring
+    assert graphs.as_graph(nx.DiGraph([("a", "b")]), "the graph").labels == ("a", "b")
+    for value in ("ring:5", None, np.eye(3), [(0, 1)], nx.Graph):
+        kind = type(value).__name__
+        with pytest.raises(
+            InvalidValue,
+            match=rf"gossip's graph must be a netdp Graph .* of type {kind}; graphs.parse.*graphs.read.*graphs.from_networkx",
+        ):
+            graphs.as_graph(value, "gossip's graph")
+
+
+def test_as_graph_does_not_load_networkx() -> None:
+    code = (
+        "import sys; from netdp import graphs; graphs.as_graph(graphs.ring(3), 'g')\n"
+        "try: graphs.as_graph('ring:3', 'g')\n"
+        "except graphs.convert.InvalidValue: print('networkx' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

@@ -129,6 +129,26 @@ def test_gzip_beside_the_plain_name(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert g.labels == ("0", "5", "7")
 
 
+def test_what_is_installed_is_known_without_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NETDP_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    bundled = {d.name for d in graphs.datasets() if d.file is None}
+    assert (
+        {d.name for d in graphs.datasets() if d.available}
+        == bundled
+        == {"karate", "florentine", "les-miserables", "davis"}
+    )
+    _put(tmp_path / "data", "nonsense")
+    _put(tmp_path / "cache" / "netdp", "", "deezer/edges.csv.gz")
+    assert {d.name for d in graphs.datasets() if d.available} == {*bundled, "twitch", "deezer"}
+
+
+@pytest.mark.parametrize("name", [3, None, ["karate"]], ids=repr)
+def test_a_name_that_is_no_text_is_refused(name: object) -> None:
+    with pytest.raises(InvalidValue, match=re.escape(f"no data set is called {name!r};") + ".*there are: twitch"):
+        graphs.dataset(name)  # type: ignore[arg-type]
+
+
 def test_unknown_name() -> None:
     with pytest.raises(InvalidValue, match=r"'twich'; did you mean 'twitch'.*karate"):
         graphs.dataset("twich")

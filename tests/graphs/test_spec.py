@@ -65,23 +65,33 @@ def test_dataset_that_is_not_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         ("no/such/file.csv", "'no/such/file.csv' is no graph"),
         ("ring", "'ring': ring needs n; write it like ring:64"),
         ("ring:", "needs n"),
-        ("ring:five", "n must be a whole number, not 'five'"),
-        ("ring:5.5", "n must be a whole number, not '5.5'"),
+        ("ring:five", "n must be a whole number, got 'five'"),
+        ("ring:5.5", "n must be a whole number, got '5.5'"),
         ("ring:5,6", "ring does not take the parameter '6'"),
         ("ring:5,seed=1", "ring does not take the parameter 'seed'"),
         ("ring:n=5,n=6", "does not take a second n"),
         ("grid:4", "grid needs cols; write it like grid:16x16"),
         ("grid:4x5x6", "does not take the parameter '6'"),
-        ("erdos_renyi:10,often", "p must be a number, not 'often'"),
+        ("erdos_renyi:10,often", "p must be a number, got 'often'"),
         ("regular:10", "needs degree"),
-        ("ring:2", "at least 3, not 2"),
-        ("erdos_renyi:10,nan", "p .* not nan"),
+        ("ring:2", "≥ 3, got 2"),
+        ("erdos_renyi:10,nan", "p .* got nan"),
     ],
 )
 def test_refusals(spec: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InvalidValue, match=message):
         graphs.parse(spec)
+
+
+@pytest.mark.parametrize("spec", [3, None, b"ring:5", graphs.ring(3), ["ring:5"]], ids=repr)
+def test_parse_refuses_what_is_no_text(spec: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "3").write_text("0,1\n")  # a number is no file name, even if there is such a file
+    with pytest.raises(InvalidValue, match=r"written as text, for example 'ring:64'") as caught:
+        graphs.parse(spec)  # type: ignore[arg-type]
+    assert repr(spec) in str(caught.value)
+    assert graphs.parse(Path("3")).m == 1
 
 
 def test_importing_the_room_is_light() -> None:

@@ -100,6 +100,30 @@ def test_above_the_dense_limit() -> None:
     assert spectral_gap(without) == pytest.approx(spectral_gap(g), rel=1e-7)
 
 
+@pytest.mark.parametrize("kind", ["metropolis", "lazy-maximum-degree"])
+@pytest.mark.parametrize(
+    "g",
+    [
+        graphs.ring(spectrum.DENSE_LIMIT + 1),
+        graphs.ring(spectrum.DENSE_LIMIT + 2),
+        graphs.torus(41, 49),
+        graphs.path(spectrum.DENSE_LIMIT + 1),
+        graphs.star(spectrum.DENSE_LIMIT + 1),
+        graphs.hypercube(11),
+        graphs.complete(spectrum.DENSE_LIMIT + 1),
+    ],
+    ids=lambda g: g.name,
+)
+def test_closed_form_and_lanczos_agree_just_above_the_dense_limit(
+    g: Graph, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert spectrum.DENSE_LIMIT < g.n < 1.1 * spectrum.DENSE_LIMIT
+    closed = spectral_gap(g, kind)
+    assert spectrum._closed_form(g, kind) == closed
+    monkeypatch.setattr("scipy.linalg.eigvalsh", lambda *args, **options: pytest.fail("computed densely"))
+    assert spectral_gap(Graph.from_edges(g.n, g.edges()), kind) == pytest.approx(closed, rel=1e-6)
+
+
 def test_inverse_where_lanczos_does_not_converge(monkeypatch: pytest.MonkeyPatch) -> None:
     g = graphs.ring(4001)
     without = Graph.from_edges(g.n, g.edges())
@@ -160,7 +184,7 @@ def test_gamma_ends() -> None:
     assert chebyshev_gamma(1.0) == pytest.approx(8 * (1 - math.sqrt(3) / 2), rel=1e-14)
     assert chebyshev_gamma(1e-12) == pytest.approx(2 - 2e-6, rel=1e-9)
     for wrong in (0.0, -0.1, 1.0001, math.nan):
-        with pytest.raises(InvalidValue, match=rf"spectral gap .*\(0, 1\], not {wrong}"):
+        with pytest.raises(InvalidValue, match=rf"spectral gap .*\(0, 1\], got {wrong}"):
             chebyshev_gamma(wrong)
 
 

@@ -47,6 +47,19 @@ def test_any_graph():
     np.testing.assert_array_equal(model.coef_, again.coef_)
 
 
+def test_the_holder_is_named_as_observers_are():
+    X, y = blobs(600)
+    numbered = graphs.Graph.from_edges(4, graphs.ring(4).edges(), labels="1234")
+    settings = {"graph": numbered, "epsilon": 20.0, "iterations": 4}
+    model = GossipLogisticRegression(holder="3", **settings).fit(X, y)
+    assert model.guarantee_.observers == (2,)
+    plain = graphs.Graph.from_edges(4, numbered.edges())
+    unnamed = GossipLogisticRegression(holder=2, **{**settings, "graph": plain}).fit(X, y)
+    np.testing.assert_allclose(model.coef_, unnamed.coef_, rtol=1e-9)
+    with pytest.raises(InvalidValue, match=r"holder 2 is no party: 2 could mean two nodes.*'2' or '3'"):
+        GossipLogisticRegression(holder=2, **settings).fit(X, y)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

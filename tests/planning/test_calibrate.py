@@ -122,6 +122,18 @@ def test_policies_from_files(tmp_path, suffix):
     assert account(both, [1, 3]).epsilon(DELTA)[0] <= 0.5
 
 
+def test_a_number_in_a_policy_is_a_name(tmp_path):
+    """In a file everything is text, so 1 is the party that the graph calls 1, in whatever place it stands."""
+    graph = graphs.Graph.from_edges(3, [(0, 1), (1, 2)], labels=["1", "2", "3"])
+    path = tmp_path / "policy.csv"
+    path.write_text("1, 3, 0.5\n2, distance=1, 2\n")
+    limits = Policy.read(path).limits(graph)
+    np.testing.assert_array_equal(limits, [[np.nan, np.inf, 0.5], [2.0, np.nan, 2.0], [np.inf, np.inf, np.nan]])
+    path.write_text("0, 3, 0.5\n")
+    with pytest.raises(FileFormatError, match=r"policy.csv:1: no node is labelled '0'"):
+        Policy.read(path).limits(graph)
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -162,6 +174,30 @@ def test_more_bad_policies(tmp_path):
         Policy.read(tmp_path / "none.csv")
     with pytest.raises(InvalidValue, match="limits no pair"):
         calibrate(PROTOCOLS[0], None, DELTA, scope=Policy((Rule("*", "distance>=9", 1.0),)))
+
+
+@pytest.mark.parametrize("rules", ["x", "", b"x", None, 3, Rule("*", "*", 1.0), {"*": 1.0}], ids=repr)
+def test_a_policy_is_made_of_rules(rules):
+    """Policy("x") used to be accepted, and failed much later."""
+    with pytest.raises(
+        InvalidValue, match=r"made of rules, Policy\(\[Rule\(.*got .*Policy.read\('policy.csv'\)"
+    ) as caught:
+        Policy(rules)
+    assert repr(rules) in str(caught.value)
+
+
+def test_every_rule_of_a_policy_is_checked():
+    rule = Rule("*", "*", 1.0)
+    with pytest.raises(InvalidValue, match=r"got \('\*', '\*', 1.0\) among them"):
+        Policy((rule, ("*", "*", 1.0)))
+    assert Policy([rule]) == Policy((rule,))
+    assert hash(Policy([rule])) == hash(Policy((rule,)))
+
+
+@pytest.mark.parametrize("path", [3, None, b"p.csv", [1]], ids=repr)
+def test_a_policy_is_read_from_a_named_file(path):
+    with pytest.raises(InvalidValue, match=r"takes the name of a .csv or .toml file, got"):
+        Policy.read(path)
 
 
 def test_what_no_noise_can_meet_names_the_pair():

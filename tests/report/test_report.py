@@ -119,6 +119,17 @@ def test_png_is_a_picture(tmp_path):
     assert len(content) > 20_000
 
 
+def test_sampled_parties_are_not_taken_for_names(monkeypatch):
+    monkeypatch.setattr(picture, "MAX_FULL", 4)
+    monkeypatch.setattr(picture, "SAMPLE", 3)
+    ring = graphs.ring(9)
+    numbered = graphs.Graph.from_edges(9, ring.edges(), labels="123456789")
+    found = picture.heat_map(Gossip(numbered, 3, 1.0), 1e-6)
+    expected = picture.heat_map(Gossip(ring, 3, 1.0), 1e-6)
+    assert found.parties.tolist() == [0, 4, 8]
+    np.testing.assert_array_equal(found.epsilon, expected.epsilon)
+
+
 def test_large_graphs_are_sampled(monkeypatch):
     monkeypatch.setattr(picture, "MAX_FULL", 10)
     monkeypatch.setattr(picture, "SAMPLE", 4)

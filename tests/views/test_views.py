@@ -5,7 +5,7 @@ import pytest
 
 from netdp import Gossip, graphs
 from netdp.errors import InvalidValue, Unsupported
-from netdp.views import GossipView, Transcript, explicit_view, linear, observer_set, transcribe
+from netdp.views import GossipView, Transcript, curator_set, explicit_view, linear, observer_set, transcribe
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,23 @@ def test_observers_by_name():
     families = graphs.dataset("florentine")
     assert observer_set(families, "Medici") == (families.index("Medici"),)
     assert observer_set(graphs.ring(6), np.int64(4)) == (4,)
+
+
+def test_names_win_and_an_ambiguous_observer_is_refused():
+    numbered = graphs.Graph.from_edges(4, [(0, 1), (1, 2), (2, 3)], labels=["1", "2", "3", "4"])
+    assert observer_set(numbered, ["1", "3"]) == (0, 2)
+    with pytest.raises(
+        InvalidValue, match=r"1 could mean two nodes.*named '1'.*node 1.*named '2'.*as text, '1' or '2'"
+    ):
+        observer_set(numbered, [1])
+    with pytest.raises(InvalidValue, match="3 could mean two nodes"):
+        curator_set(numbered, ["curator", 3])
+    assert curator_set(numbered, ["curator", "3"]) == ("curator", 2)
+    # computed numbers count from 0 and are not looked up
+    assert observer_set(numbered, [3, 1], ids=True) == (1, 3)
+    for wrong in ([4], ["1"]):
+        with pytest.raises(InvalidValue, match=f"no party {wrong[0]!r}; the parties are 0 to 3"):
+            observer_set(numbered, wrong, ids=True)
 
 
 def test_transcript_of_gossip():

@@ -8,18 +8,24 @@ import typer
 
 
 def list_graphs(json: bool = typer.Option(False, "--json", help="Print JSON.")) -> None:
-    """List the graph families and named graphs that commands accept."""
+    """List the graph families and named graphs that commands accept, and which of the latter are on this machine."""
     from netdp import graphs
+    from netdp.graphs.named import data_folders
     from netdp.graphs.spec import examples
 
-    named = {entry.name: entry.facts for entry in graphs.datasets()}
+    folders = [str(folder) for folder in data_folders()]
     if json:
-        print(json_.dumps({"families": examples(), "datasets": named}, indent=2, ensure_ascii=False))
+        named = {entry.name: {"facts": entry.facts, "available": entry.available} for entry in graphs.datasets()}
+        listing = {"families": examples(), "datasets": named, "folders": folders}
+        print(json_.dumps(listing, indent=2, ensure_ascii=False))
         return
     print("Families, by example:")
     for example in examples().values():
         print(f"  {example}")
     print("Named graphs:")
-    for name, facts in named.items():
-        print(f"  {name:18} {facts}")
+    for entry in graphs.datasets():
+        print(f"  {entry.name:18} {'here' if entry.available else 'not here':9} {entry.facts}")
     print("Or the path of an edge list: CSV, TSV or blanks between two columns, '#' comments, may be .gz.")
+    *given, cache = folders
+    first = f"in {given[0]} (NETDP_DATA), then" if given else "in the folder NETDP_DATA, which is not set, then"
+    print(f"Files of named graphs are looked for {first} in {cache}.")

@@ -114,9 +114,12 @@ def plan_settings(path: Path | None, flags: dict[str, Any]) -> PlanSettings:
 
 
 def parties(graph: Graph, named: list[int | str]) -> list[int | str]:
-    """Parties as typed: a name of the graph's own first (files may number their parties as they like), else a number."""
-    names = set(graph.labels or ())
-    return [int(p) if isinstance(p, str) and p not in names and p.lstrip("-").isdigit() else p for p in named]
+    """Parties as typed, each found in the graph: their names where the graph has names, else their numbers.
+
+    What is typed on a command line is text, so `-o 1` is the party named '1' where parties have names, in whatever
+    place it stands; in a settings file the number 1 may be refused as ambiguous, "1" is the name.
+    """
+    return [graph.label(graph.index(party)) for party in named]
 
 
 def _load(model: type[Settings], path: Path | None, flags: dict[str, Any]) -> Settings:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Iterable
 from typing import Any, SupportsFloat, SupportsIndex
 
 import numpy as np
@@ -16,15 +17,15 @@ MAX_EDGES = 100_000_000
 
 
 def whole(value: object, what: str, minimum: int, hint: str = "") -> int:
-    """Return `value` as an int of at least `minimum`, or refuse it by name.
+    """Return `value` as an int ≥ `minimum`, or refuse it by name.
 
     >>> whole(3, "n", 1)
     3
     >>> whole(2.5, "n", 1)
     Traceback (most recent call last):
-    netdp.errors.InvalidValue: n must be a whole number of at least 1, not 2.5
+    netdp.errors.InvalidValue: n must be a whole number ≥ 1, got 2.5
     """
-    complaint = f"{what} must be a whole number of at least {minimum}, not {value!r}"
+    complaint = f"{what} must be a whole number ≥ {minimum}, got {value!r}"
     if hint:
         complaint += f"; {hint}"
     if isinstance(value, bool | np.bool_ | np.ndarray) or not isinstance(value, SupportsIndex):
@@ -38,10 +39,13 @@ def whole(value: object, what: str, minimum: int, hint: str = "") -> int:
 def real(value: object, what: str, low: float, high: float, *, open_low: bool = False) -> float:
     """Return `value` as a float in [low, high] (or (low, high]), or refuse it by name; NaN is refused."""
     interval = f"{'(' if open_low else '['}{low:g}, {high:g}{']' if math.isfinite(high) else ')'}"
-    complaint = f"{what} must be a number in {interval}, not {value!r}"
+    complaint = f"{what} must be a number in {interval}, got {value!r}"
     if isinstance(value, bool | np.bool_ | np.ndarray) or not isinstance(value, SupportsFloat):
         raise InvalidValue(complaint)
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # an int beyond every double
+        raise InvalidValue(complaint) from None
     # Written so that NaN fails every comparison and falls through to the refusal.
     if not math.isnan(number) and (low < number or (number == low and not open_low)) and number <= high:
         return number
@@ -57,9 +61,31 @@ def affordable(edges: float, what: str) -> None:
         )
 
 
+def generator(seed: Any) -> np.random.Generator:
+    """The random generator that a seed stands for, or a refusal that says what a seed is.
+
+    >>> generator(3).random() == np.random.default_rng(3).random()
+    True
+    >>> generator("x")
+    Traceback (most recent call last):
+    netdp.errors.InvalidValue: seed must be a whole number ≥ 0, a numpy.random.Generator or None, got 'x'
+    """
+    complaint = f"seed must be a whole number ≥ 0, a numpy.random.Generator or None, got {seed!r}"
+    if isinstance(seed, np.random.RandomState):
+        raise InvalidValue(f"{complaint}; use numpy.random.default_rng(seed) instead of RandomState")
+    if isinstance(seed, bool | np.bool_):
+        raise InvalidValue(complaint)
+    try:
+        return np.random.default_rng(seed)
+    except (TypeError, ValueError):
+        raise InvalidValue(complaint) from None
+
+
 def listed(values: Any) -> Any:
-    """Something numpy can take: iterators and sets become lists."""
-    return values if isinstance(values, np.ndarray | list | tuple) else list(values)
+    """Something numpy can take: iterators and sets become lists; what holds no values is left as it is."""
+    return (
+        list(values) if isinstance(values, Iterable) and not isinstance(values, np.ndarray | list | tuple) else values
+    )
 
 
 def node_count(n: object) -> int:
@@ -69,20 +95,23 @@ def node_count(n: object) -> int:
     except InvalidValue as error:
         raise GraphError(f"a graph needs at least one node: {error}") from None
     if nodes >= 2**31:
-        raise GraphError(f"a graph can have at most 2³¹ − 1 nodes, not {nodes}")
+        raise GraphError(f"a graph can have at most 2³¹ − 1 nodes, got {nodes}")
     return nodes
 
 
 def checked_edges(n: int, edges: Any) -> IntArray:
     """The edges as an (m, 2) int64 array with u < v, sorted; or a refusal that names the first bad edge."""
+    if isinstance(edges, str | bytes) or not isinstance(edges, Iterable):
+        raise GraphError(f"edges must be pairs (u, v) of node ids, got {edges!r}; an empty list stands for no edge")
+    edges = listed(edges)
     try:
-        given = np.asarray(listed(edges))
-    except ValueError:  # ragged
+        given = np.asarray(edges)
+    except (TypeError, ValueError):  # ragged
         raise GraphError("edges must be pairs (u, v); some have another length") from None
     if given.size == 0:
         return np.empty((0, 2), dtype=np.int64)
     if given.ndim != 2 or given.shape[1] != 2:
-        raise GraphError(f"edges must be an (m, 2) array of node ids, not of shape {given.shape}")
+        raise GraphError(f"edges must be pairs (u, v), an (m, 2) array of node ids, got the shape {given.shape}")
     if given.dtype.kind == "f":
         whole_numbers = np.isfinite(given) & (given == np.floor(given))
         if not whole_numbers.all():
@@ -91,7 +120,10 @@ def checked_edges(n: int, edges: Any) -> IntArray:
             kind = "NaN" if math.isnan(bad) else repr(bad)
             raise GraphError(f"edge {row} names the node {kind}; node ids are integers 0 to {n - 1}")
     elif given.dtype.kind not in "iu":
-        raise GraphError(f"node ids are integers 0 to {n - 1}, not {given.ravel()[0].item()!r}; use labels=")
+        # numpy turns (0, "a") into text, (0, None) and (0, 2**70) into objects: name the culprit, not its neighbour
+        ids = [(end, isinstance(end, int | np.integer) and not isinstance(end, bool)) for edge in edges for end in edge]
+        bad = next((end for end, number in ids if not (number and 0 <= end < n)), ids[0][0])
+        raise GraphError(f"node ids are integers 0 to {n - 1}, got {bad!r}; number the nodes and give names by labels=")
     outside = (given < 0) | (given >= n)
     if outside.any():
         row = int(np.flatnonzero(outside.any(axis=1))[0])

@@ -1,7 +1,8 @@
-"""NetworkX graphs in and out."""
+"""NetworkX graphs in and out, and the one place that says what may stand for a graph."""
 
 from __future__ import annotations
 
+import logging
 import sys
 from typing import Any
 
@@ -13,21 +14,59 @@ from netdp.numerics.arrays import FloatArray
 
 from . import _csr
 
+logger = logging.getLogger("netdp.graphs")
+
+
+def as_graph(value: Any, what: str = "the graph") -> Graph:
+    """`value` if it is a `Graph`, the conversion of a NetworkX graph, or a refusal; `what` names it there.
+
+    >>> as_graph("ring:5", "the graph of this protocol")
+    Traceback (most recent call last):
+    netdp.errors.InvalidValue: the graph of this protocol must be a netdp Graph or a NetworkX graph, got 'ring:5' ...
+    """
+    if isinstance(value, Graph):
+        return value
+    if _is_networkx(value):
+        return from_networkx(value)
+    raise InvalidValue(
+        f"{what} must be a netdp Graph or a NetworkX graph, got {_brief(value)}; graphs.parse('ring:64') reads a short "
+        "text, graphs.read('edges.csv') a file, graphs.from_networkx converts, Graph.from_edges(n, pairs) builds one"
+    )
+
+
+def _is_networkx(value: Any) -> bool:
+    # Whoever holds a NetworkX graph has imported NetworkX: no need to load it for the question.
+    networkx = sys.modules.get("networkx")
+    return networkx is not None and isinstance(value, getattr(networkx, "Graph", ()))
+
+
+def _brief(value: Any) -> str:
+    """The value with its type, for a refusal; a long value is cut."""
+    text = " ".join(repr(value).split())
+    return f"{text if len(text) <= 60 else text[:59] + '…'} of type {type(value).__name__}"
+
 
 def from_networkx(G: Any, *, name: str | None = None) -> Graph:
     """The simple undirected graph under a NetworkX graph.
 
-    Directions, multiplicities and weights are forgotten. Nodes that are the integers 0 … n−1 keep their
+    Directions, multiplicities and weights are forgotten; an edge whose weight is not positive is kept, with a warning
+    in the log, because some use such weights for "no edge". Nodes that are the integers 0 … n−1 keep their
     numbers; otherwise nodes are numbered in `G`'s order and their names become labels. Node attributes `pos`
     (pairs of numbers, on every node) become positions.
 
     Raises:
+        InvalidValue: `G` is no NetworkX graph.
         GraphError: `G` is empty or has self-loops, or two nodes have the same name as text.
 
     >>> import networkx as nx
     >>> from_networkx(nx.DiGraph([("ann", "bob"), ("bob", "ann"), ("bob", "cy")])).labels
     ('ann', 'bob', 'cy')
     """
+    if not _is_networkx(G):
+        raise InvalidValue(
+            f"from_networkx takes a NetworkX graph, got {_brief(G)}; networkx.from_numpy_array makes one of an adjacency "
+            "matrix, Graph.from_edges(n, pairs) takes edges"
+        )
     nodes = list(G.nodes)
     n = len(nodes)
     if n == 0:
@@ -56,6 +95,7 @@ def from_networkx(G: Any, *, name: str | None = None) -> Graph:
             f"the NetworkX graph has {loops.size} self-loop(s), the first at {nodes[loops[0]]!r}; "
             "remove them: G.remove_edges_from(nx.selfloop_edges(G)), for a multigraph with keys=True"
         )
+    _warn_of_weights(G)
     keys = _csr.distinct(low * n + high)
     return Graph.from_edges(
         n,
@@ -64,6 +104,25 @@ def from_networkx(G: Any, *, name: str | None = None) -> Graph:
         labels=labels,
         positions=_positions(G, nodes),
     )
+
+
+def _warn_of_weights(G: Any) -> None:
+    found = [
+        (u, v, weight)
+        for u, v, weight in G.edges(data="weight")
+        if isinstance(weight, int | float | np.number) and not isinstance(weight, bool) and weight <= 0
+    ]
+    if found:
+        u, v, weight = found[0]
+        logger.warning(
+            "%s weight%s not positive, the first %r on the edge (%r, %r): netdp ignores weights; remove such edges "
+            "yourself if they mean 'no edge'",
+            f"{len(found):,}",
+            " is" if len(found) == 1 else "s are",
+            weight,
+            u,
+            v,
+        )
 
 
 def _positions(G: Any, nodes: list[Any]) -> FloatArray | None:
@@ -86,16 +145,3 @@ def to_networkx(graph: Graph) -> Any:
     if graph.positions is not None:
         nx.set_node_attributes(G, dict(enumerate(map(tuple, graph.positions.tolist()))), "pos")
     return G
-
-
-def as_graph(value: Any, what: str) -> Graph:
-    """A `Graph` as it is, a NetworkX graph converted; anything else is refused, `what` saying who asks."""
-    if isinstance(value, Graph):
-        return value
-    networkx = sys.modules.get("networkx")  # a NetworkX graph can only come from somebody who has loaded it
-    if networkx is not None and isinstance(value, networkx.Graph):
-        return from_networkx(value)
-    raise InvalidValue(
-        f"{what} needs a netdp Graph, got {type(value).__name__}; see netdp.graphs.from_networkx, netdp.graphs.read and "
-        "netdp.graphs.parse"
-    )

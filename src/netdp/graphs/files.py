@@ -1,8 +1,11 @@
 """Edge lists from files: CSV, TSV or spaces, plain or gzip, cleaned and reported.
 
 What is read: one edge per line, two identifiers first; further columns (weights, timestamps) are ignored but
-must be there on every line. Lines starting with `#` or `%` and blank lines are skipped. Separators: comma,
-semicolon, otherwise tabs and spaces. Identifiers are all integers or all text. Directed edges are made
+must be there on every line; a third column that holds numbers ≤ 0 is warned about, because as weights they may
+mean that there is no edge. Lines starting with `#` or `%` and blank lines are skipped. Separators: comma,
+semicolon, otherwise tabs and spaces. An identifier may stand in double quotes, and then contain the separator:
+`"Smith, Ann","Bob"`; a quote inside is doubled, blanks around an identifier do not count. Identifiers are all
+integers or all text. Directed edges are made
 undirected; self-loops and repeated edges are removed and counted.
 
 The first line is a header when it is text and the next is not; when it is text like the rest but says, for
@@ -13,8 +16,10 @@ and the first is no smaller than any identifier nor than the number of nodes. Ma
 
 from __future__ import annotations
 
+import csv
 import gzip
 import logging
+import os
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,7 +32,7 @@ from pathlib import Path
 
 import numpy as np
 
-from netdp.errors import FileFormatError
+from netdp.errors import FileFormatError, InvalidValue
 from netdp.graphs.graph import Graph
 from netdp.numerics.arrays import IntArray
 
@@ -38,6 +43,9 @@ logger = logging.getLogger("netdp.graphs")
 _CHUNK = 1 << 16  # lines held as Python objects at a time
 _INTEGER = re.compile(rb"[+-]?[0-9]+")
 _NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_QUOTED = re.compile(rb'"(?:[^"]|"")*"')
+_BLANKS_AFTER = re.compile(rb'("(?:[^"]|"")*") +(?=[,;\t]|$)')
+_BETWEEN_BLANKS = re.compile(rb'(?<!\S)(?:"(?:[^"]|"")*"|[^\s"]\S*)(?!\S)')
 _HEADER_WORDS = frozenset(
     {"from", "to", "source", "target", "src", "dst", "sender", "receiver", "head", "tail", "u", "v"}
     | {"id_1", "id_2", "id1", "id2", "node_1", "node_2", "node1", "node2", "fromnodeid", "tonodeid"}
@@ -55,6 +63,8 @@ class ReadReport:
         self_loops: lines that join a node to itself.
         duplicates: lines that repeat an earlier edge, in either direction.
         nodes, edges: what the graph has.
+        columns_ignored: columns beyond the two identifiers (weights, timestamps).
+        weights_not_positive: lines whose third column is a number ≤ 0; their edges are in the graph.
     """
 
     path: str
@@ -65,6 +75,8 @@ class ReadReport:
     duplicates: int
     nodes: int
     edges: int
+    columns_ignored: int = 0
+    weights_not_positive: int = 0
 
     def summary(self) -> str:
         """One sentence.
@@ -75,6 +87,8 @@ class ReadReport:
         text = f"{self.path}: {_count(self.nodes, 'node')}, {_count(self.edges, 'edge')}"
         if self.header is not None:
             text += f"; header {self.header!r} skipped"
+        if self.columns_ignored:
+            text += f"; {_count(self.columns_ignored, 'further column')} ignored"
         removed = [
             _count(number, what)
             for number, what in ((self.self_loops, "self-loop"), (self.duplicates, "repeated edge"))
@@ -91,14 +105,15 @@ def read(path: str | PathLike[str], *, name: str | None = None) -> Graph:
     """The simple undirected graph in an edge-list file (see the module's text for the format).
 
     Identifiers are numbered 0 … n−1 in increasing order; unless they were exactly that, `labels` holds the
-    original ones. What was removed is logged at level INFO to the logger "netdp.graphs";
-    `read_with_report` returns it.
+    original ones. What was removed or ignored is logged at level INFO to the logger "netdp.graphs", weights that
+    are not positive at level WARNING; `read_with_report` returns it.
 
     Raises:
+        InvalidValue: `path` is no file name.
         FileFormatError: the file is missing, empty, without an edge, or has a malformed line (named).
     """
     graph, report = read_with_report(path, name=name)
-    if report.self_loops or report.duplicates or report.header is not None:
+    if report.self_loops or report.duplicates or report.header is not None or report.columns_ignored:
         logger.info("%s", report.summary())
     return graph
 
@@ -114,6 +129,11 @@ def read_with_report(path: str | PathLike[str], *, name: str | None = None) -> t
     >>> graph, graph.labels, report.duplicates
     (Graph('friends', n=3, m=2), ('ann', 'bob', 'cy'), 1)
     """
+    if not isinstance(path, str | PathLike) or not isinstance(os.fspath(path), str):
+        raise InvalidValue(
+            f"graphs.read takes the name of an edge-list file, got {path!r}; Graph.from_edges(n, pairs) takes edges, "
+            "graphs.from_networkx a NetworkX graph"
+        )
     file = Path(path)
     try:
         with _open(file) as stream:
@@ -125,6 +145,12 @@ def read_with_report(path: str | PathLike[str], *, name: str | None = None) -> t
         raise FileFormatError(file, None, "is a folder; name the edge-list file inside it") from None
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise FileFormatError(file, None, f"is no complete gzip file: {error}") from None
+    except OSError as error:
+        raise FileFormatError(file, None, f"cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        if isinstance(error, FileFormatError):
+            raise
+        raise InvalidValue(f"{path!r} is no file name: {error}") from None
     ends, labels = scan.numbered()
     low, high = ends.min(axis=1), ends.max(axis=1)
     proper = low != high
@@ -137,6 +163,14 @@ def read_with_report(path: str | PathLike[str], *, name: str | None = None) -> t
     graph = Graph.from_edges(
         n, np.column_stack(np.divmod(keys, n)), name=name or Path(stem).stem or stem, labels=labels
     )
+    if scan.doubt is not None:
+        more = f" (and {_count(scan.doubtful - 1, 'more line')} with a weight ≤ 0)" if scan.doubtful > 1 else ""
+        logger.warning(
+            "%s: line %d: weight %s%s: netdp ignores weights; remove such edges yourself if they mean 'no edge'",
+            file,
+            *scan.doubt,
+            more,
+        )
     report = ReadReport(
         path=str(path),
         lines=ends.shape[0],
@@ -146,6 +180,8 @@ def read_with_report(path: str | PathLike[str], *, name: str | None = None) -> t
         duplicates=ends.shape[0] - loops - keys.size,
         nodes=n,
         edges=graph.m,
+        columns_ignored=scan.columns - 2,
+        weights_not_positive=scan.doubtful,
     )
     return graph, report
 
@@ -169,6 +205,8 @@ class _Scan:
     columns: int = 0
     integers: list[IntArray] = field(default_factory=list)
     names: list[bytes] = field(default_factory=list)
+    doubtful: int = 0  # lines with a weight ≤ 0
+    doubt: tuple[int, str] | None = None  # the first of them, and its weight
 
     def fail(self, line: int, problem: str) -> FileFormatError:
         return FileFormatError(self.file, line, problem)
@@ -223,7 +261,8 @@ class _Scan:
             model = second if skip and second is not None else first
         self.columns = len(_split(model[1], self.separator))
         if self.columns < 2:
-            raise self.fail(model[0], f"needs two identifiers, found {_shown(model[1])}")
+            problem = _few(_split(model[1], self.separator))
+            raise self.fail(model[0], f"{problem}, found {_shown(model[1])}")
         return skip
 
     @staticmethod
@@ -234,21 +273,31 @@ class _Scan:
         return numbers == 2 or (numbers == 1 and (len(fields) == 1 or _usual_header(first)))
 
     def _take(self, numbers: Sequence[int], lines: list[bytes]) -> None:
-        rows = [line.split(self.separator) for line in lines]
+        rows = [line.split(self.separator) if b'"' not in line else _split(line, self.separator) for line in lines]
         if set(map(len, rows)) != {self.columns}:
             at = next(i for i, row in enumerate(rows) if len(row) != self.columns)
             # an earlier line of this chunk may have the wrong kind of identifier: report the first problem
             self._identifiers(numbers[:at], rows[:at])
             problem = f"has {_count(len(rows[at]), 'field')}, the other lines have {self.columns}"
             if len(rows[at]) < 2:
-                problem = "needs two identifiers"
+                problem = _few(rows[at])
             raise self.fail(numbers[at], f"{problem}: {_shown(lines[at])}")
         self._identifiers(numbers, rows)
+        if self.columns > 2:
+            self._weights(numbers, rows)
+
+    def _weights(self, numbers: Sequence[int], rows: list[list[bytes]]) -> None:
+        """Remember the first number ≤ 0 in the third column, and how many there are."""
+        for line, row in zip(numbers, rows, strict=True):
+            weight = row[2].strip()
+            if weight[:1] in (b"-", b"0", b".", b"+") and _NUMBER.fullmatch(weight) and float(weight) <= 0:
+                self.doubtful += 1
+                self.doubt = self.doubt or (line, weight.decode())
 
     def _identifiers(self, numbers: Sequence[int], rows: list[list[bytes]]) -> None:
         flat = [identifier for row in rows for identifier in row[:2]]
         if self.text:
-            flat = [_bare(identifier) for identifier in flat]
+            flat = [identifier.strip() for identifier in flat]
             for i, identifier in enumerate(flat):
                 if not identifier:
                     raise self.fail(numbers[i // 2], "an identifier is empty")
@@ -264,7 +313,7 @@ class _Scan:
                 raise ValueError
             values = np.fromiter(map(int, flat), dtype=np.int64, count=len(flat))
         except (ValueError, OverflowError):
-            flat = [_bare(identifier) for identifier in flat]
+            flat = [identifier.strip() for identifier in flat]
             for i, identifier in enumerate(flat):
                 if not _INTEGER.fullmatch(identifier):
                     raise self.fail(
@@ -273,7 +322,7 @@ class _Scan:
                     ) from None
                 if not -(2**63) <= int(identifier) < 2**63:
                     raise self.fail(numbers[i // 2], f"{_shown(identifier)} does not fit in 64 bits") from None
-            values = np.array([int(identifier) for identifier in flat], dtype=np.int64)  # they were quoted
+            values = np.array([int(identifier) for identifier in flat], dtype=np.int64)
         self.integers.append(values.reshape(-1, 2))
 
     def numbered(self) -> tuple[IntArray, tuple[str, ...] | None]:
@@ -309,6 +358,8 @@ class _Scan:
 
 
 def _separator(line: bytes, *, text: bool) -> bytes | None:
+    if b'"' in line:
+        line = _QUOTED.sub(b"", line)  # "Smith, Ann";"Bob" is separated by the semicolon
     for candidate in (b",", b";"):
         if candidate in line:
             return candidate
@@ -316,12 +367,32 @@ def _separator(line: bytes, *, text: bool) -> bytes | None:
 
 
 def _split(line: bytes, separator: bytes | None) -> list[bytes]:
-    return [_bare(part) for part in line.split(separator)]
+    """The fields of a line, without quotes; none at all where a quote is not closed.
+
+    >>> _split(b'"Smith, Ann" , "Bob ""the boss"" Roy"', b",")
+    [b'Smith, Ann', b'Bob "the boss" Roy']
+    >>> _split(b'"Smith, Ann,Bob', b",")
+    []
+    """
+    if b'"' not in line:
+        return [part.strip() for part in line.split(separator)]
+    if separator is None:
+        if _BETWEEN_BLANKS.sub(b"", line).strip():
+            return []
+        found = _BETWEEN_BLANKS.findall(line)
+        return [part[1:-1].replace(b'""', b'"').strip() if part[:1] == b'"' else part for part in found]
+    # Latin-1 maps every byte to one character and back. Blanks after a closing quote are none of the csv module's.
+    text = _BLANKS_AFTER.sub(rb"\1", line).decode("latin-1")
+    try:
+        (fields,) = csv.reader([text], delimiter=separator.decode(), skipinitialspace=True, strict=True)
+    except csv.Error:
+        return []
+    return [part.encode("latin-1").strip() for part in fields]
 
 
-def _bare(part: bytes) -> bytes:
-    part = part.strip()
-    return part[1:-1] if len(part) >= 2 and part[:1] == part[-1:] == b'"' else part
+def _few(fields: list[bytes]) -> str:
+    """What is wrong with a line of fewer than two fields."""
+    return "needs two identifiers" if fields else "has a double quote that is not closed before the field ends"
 
 
 def _usual_header(line: bytes) -> bool:

@@ -8,9 +8,10 @@ answered by vector operations.
 from __future__ import annotations
 
 import hashlib
+import operator
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn, Self, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -135,6 +136,8 @@ class Graph:
     ) -> None:
         n = indptr.size - 1
         if labels is not None:
+            if not isinstance(labels, Iterable):
+                raise GraphError(f"labels must be one name per node, got {labels!r}")
             labels = tuple(str(label) for label in labels)
             if len(labels) != n:
                 raise GraphError(f"{len(labels)} labels for {n} nodes; give one label per node")
@@ -142,9 +145,12 @@ class Graph:
                 twice = Counter(labels).most_common(1)[0][0]
                 raise GraphError(f"the label {twice!r} is given to several nodes; labels must differ")
         if positions is not None:
-            positions = np.array(positions, dtype=np.float64)
+            try:
+                positions = np.array(positions, dtype=np.float64)
+            except (TypeError, ValueError):
+                raise GraphError(f"positions must be {n} pairs of numbers, got {positions!r}") from None
             if positions.shape != (n, 2) or not np.isfinite(positions).all():
-                raise GraphError(f"positions must be finite and of shape ({n}, 2), not {positions.shape}")
+                raise GraphError(f"positions must be finite and of shape ({n}, 2), got {positions.shape}")
             positions.flags.writeable = False
         indptr.flags.writeable = indices.flags.writeable = False
         values: tuple[Any, ...] = (indptr, indices, n, str(name), labels, positions, laplacian_spectrum, {})
@@ -196,39 +202,85 @@ class Graph:
         return np.column_stack((rows[once], self.indices[once].astype(np.int64)))
 
     def neighbors(self, u: int) -> Int32Array:
-        """The neighbours of node u in increasing order (read-only)."""
-        u = self.index(u)
+        """The neighbours of node u, an id, in increasing order (read-only).
+
+        Of a party known by name: `graph.neighbors(graph.index("ann"))`.
+        """
+        u = self._node(u)
         return self.indices[self.indptr[u] : self.indptr[u + 1]]
 
     def has_edge(self, u: int, v: int) -> bool:
-        """Whether {u, v} is an edge."""
-        row, target = self.neighbors(u), self.index(v)
+        """Whether {u, v}, two node ids, is an edge."""
+        row, target = self.neighbors(u), self._node(v)
         place = int(np.searchsorted(row, target))
         return place < row.size and int(row[place]) == target
 
     def index(self, label: int | str) -> int:
-        """The node that an id or a label stands for.
+        """The node that somebody means who typed `label`: names win, and a number that could mean two nodes is refused.
 
-        An integer is a node id. A string is a label; in a graph without labels, the id written out.
+        A string is a label; in a graph without labels, the id written out. An integer is a node id, unless another
+        node has that number as its name: in a file that numbers its nodes from 1, `index(1)` could mean the node
+        named '1' or the one at place 1, which is named '2'. Ids that were computed need no lookup.
 
         >>> Graph.from_edges(2, [(0, 1)], labels=["ann", "bob"]).index("bob")
         1
+        >>> Graph.from_edges(2, [(0, 1)], labels=["1", "2"]).index(1)
+        Traceback (most recent call last):
+        netdp.errors.InvalidValue: 1 could mean two nodes of Graph('graph', n=2, m=1): ...
         """
         if isinstance(label, str):
             if self.labels is None:
                 if label.isascii() and label.isdigit() and int(label) < self.n:
                     return int(label)
                 raise InvalidValue(f"no node {label!r} in {self!r}; its nodes are 0 to {self.n - 1}")
-            labels = self.labels
-            known = self._remember("index", lambda: {name: i for i, name in enumerate(labels)})
-            if label in known:
-                return int(known[label])
-            shown = ", ".join(map(repr, labels[:5])) + (", …" if self.n > 5 else "")
+            named = self._labelled(label)
+            if named is not None:
+                return named
+            shown = ", ".join(map(repr, self.labels[:5])) + (", …" if self.n > 5 else "")
             raise InvalidValue(f"no node is labelled {label!r} in {self!r}; graph.labels lists them: {shown}")
-        node = whole(label, "a node", 0, f"the nodes of {self!r} are 0 to {self.n - 1}")
-        if node >= self.n:
-            raise InvalidValue(f"no node {node} in {self!r}; its nodes are 0 to {self.n - 1}")
-        return node
+        if self.labels is not None and isinstance(label, SupportsIndex) and not isinstance(label, bool | np.ndarray):
+            number = operator.index(label)
+            name = str(number)
+            if self._labelled(name) not in (None, number):
+                if not 0 <= number < self.n:
+                    raise InvalidValue(
+                        f"no node {number} in {self!r}, whose nodes are 0 to {self.n - 1}; if you mean the one named "
+                        f"{name!r}, give the name as text: {name!r}"
+                    )
+                other = self.labels[number]
+                raise InvalidValue(
+                    f"{number} could mean two nodes of {self!r}: the one named {name!r}, or node {number} (counted from 0),"
+                    f" which is named {other!r}; give the name as text, {name!r} or {other!r} (graph.label(node) is the "
+                    "name of a node id)"
+                )
+        return self._node(label)
+
+    def label(self, node: int) -> int | str:
+        """What to type for a node id so that `index` finds it: its label, or the id in a graph without labels.
+
+        >>> numbered = Graph.from_edges(3, [(0, 1), (1, 2)], labels=["1", "2", "3"])
+        >>> [numbered.label(u) for u in numbered.neighbors(1)]
+        ['1', '3']
+        """
+        number = self._node(node)
+        return number if self.labels is None else self.labels[number]
+
+    def _labelled(self, name: str) -> int | None:
+        """The node of that label, if there is one."""
+        labels = self.labels or ()
+        known: dict[str, int] = self._remember("index", lambda: {label: i for i, label in enumerate(labels)})
+        return known.get(name)
+
+    def _node(self, node: object) -> int:
+        """A node id, checked; other than `index`, which looks up what a person typed, this knows no names."""
+        if isinstance(node, str):
+            raise InvalidValue(
+                f"a node id is a number 0 to {self.n - 1}, got {node!r}; graph.index({node!r}) finds the id of a name"
+            )
+        number = whole(node, "a node", 0, f"the nodes of {self!r} are 0 to {self.n - 1}")
+        if number >= self.n:
+            raise InvalidValue(f"no node {number} in {self!r}; its nodes are 0 to {self.n - 1}")
+        return number
 
     @property
     def digest(self) -> str:
@@ -306,13 +358,19 @@ class Graph:
         return self.subgraph(nodes, name=f"{self.name}, largest component")
 
     def distances(self, sources: int | Iterable[int]) -> Int32Array:
-        """Number of hops from every node to the nearest of the sources, −1 where no source can be reached."""
-        nodes = np.atleast_1d(np.asarray(sources if isinstance(sources, int) else listed(sources)))
+        """Number of hops from every node to the nearest of the sources (ids), −1 where none of them can be reached."""
+        nodes = [sources] if isinstance(sources, int | np.integer) else sources
         return _csr.hops(self.indptr, self.indices, self._nodes(nodes, "sources"))
 
-    def _nodes(self, nodes: npt.NDArray[Any], what: str) -> IntArray:
+    def _nodes(self, given: Any, what: str) -> IntArray:
+        """Distinct node ids in increasing order, checked."""
+        try:
+            nodes = np.asarray(listed(given))
+        except ValueError:  # ragged
+            raise InvalidValue(f"{what} must be one or more node ids, got {given!r}") from None
         if nodes.ndim != 1 or nodes.size == 0 or nodes.dtype.kind not in "iu":
-            raise InvalidValue(f"{what} must be one or more node ids, not {nodes.tolist()!r}")
+            names = "; graph.index(name) finds the id of a name" if nodes.dtype.kind == "U" else ""
+            raise InvalidValue(f"{what} must be one or more node ids, got {nodes.tolist()!r}{names}")
         wrong = (nodes < 0) | (nodes >= self.n)
         if wrong.any():
             raise InvalidValue(f"{what}: no node {nodes[wrong][0]} in {self!r}; its nodes are 0 to {self.n - 1}")
@@ -321,11 +379,11 @@ class Graph:
     # ── other graphs from this one ────────────────────────────────────────────────────────────────────
 
     def subgraph(self, nodes: Iterable[int], *, name: str | None = None) -> Graph:
-        """The graph on some of the nodes with every edge between them.
+        """The graph on some of the nodes, given by their ids, with every edge between them.
 
         Nodes keep their order and labels; a graph without labels gets its old ids as labels.
         """
-        kept = self._nodes(np.asarray(listed(nodes)), "nodes")
+        kept = self._nodes(nodes, "nodes")
         new = np.full(self.n, -1, dtype=np.int64)
         new[kept] = np.arange(kept.size)
         edges = new[self.edges()]
@@ -345,9 +403,14 @@ class Graph:
         >>> path.relabel([1, 0, 2]).edges().tolist()
         [[0, 1], [0, 2]]
         """
-        order = np.asarray(permutation)
-        if order.shape != (self.n,) or not np.array_equal(np.sort(order), np.arange(self.n)):
-            raise InvalidValue(f"a permutation must hold each of 0 to {self.n - 1} once, not {permutation!r}")
+        complaint = f"a permutation must hold each of 0 to {self.n - 1} once, got {permutation!r}"
+        try:
+            order = np.asarray(permutation)
+        except ValueError:  # ragged
+            raise InvalidValue(complaint) from None
+        numbers = order.shape == (self.n,) and order.dtype.kind in "iuf"
+        if not numbers or not np.array_equal(np.sort(order), np.arange(self.n)):
+            raise InvalidValue(complaint)
         back = np.argsort(order)
         labels = None if self.labels is None else tuple(self.labels[i] for i in back.tolist())
         return Graph.from_edges(
@@ -379,6 +442,8 @@ class Graph:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """The inverse of `to_dict`; `name` and `labels` may be left out, anything unknown is refused."""
+        if not isinstance(data, Mapping):
+            raise InvalidValue(f"a graph is written as a dictionary with n, edges, name, labels; got {data!r}")
         unknown = sorted(set(data) - {"n", "edges", "name", "labels"})
         missing = sorted({"n", "edges"} - set(data))
         if unknown or missing:

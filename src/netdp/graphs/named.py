@@ -43,6 +43,11 @@ class Dataset:
     largest_component: bool = False
     origin: str | None = None
 
+    @property
+    def available(self) -> bool:
+        """Whether `dataset` finds it on this machine; its file is looked for, not read."""
+        return self.file is None or _find(self.file) is not None
+
 
 def _ego(ego: int, n: int, m: int) -> Dataset:
     facts = f"friends of Facebook user {ego} (who is left out): largest component, n={n:,}, m={m:,}"
@@ -147,7 +152,7 @@ def dataset(name: str) -> Graph:
     Graph('karate', n=34, m=78)
     """
     known = {entry.name: entry for entry in _ALL}
-    if name not in known:
+    if not isinstance(name, str) or name not in known:
         close = get_close_matches(str(name), known, n=1)
         hint = f"did you mean {close[0]!r}? " if close else ""
         raise InvalidValue(f"no data set is called {name!r}; {hint}there are: {', '.join(known)}")
@@ -162,17 +167,24 @@ def dataset(name: str) -> Graph:
 
 def data_file(file: str, name: str, origin: str | None) -> Path:
     """Where a data file is: in the folder NETDP_DATA, then in the cache folder, plain or gzipped; refuses if nowhere."""
-    folders = []
-    if given := os.environ.get("NETDP_DATA"):
-        folders.append(Path(given))
-    # an empty XDG variable counts as unset, by that specification
-    folders.append(Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "netdp")
-    for folder in folders:
-        for candidate in (folder / file, folder / (file + ".gz")):
-            if candidate.is_file():
-                return candidate
-    setting = "" if given else "set NETDP_DATA to the data folder, or "
+    found = _find(file)
+    if found is not None:
+        return found
+    setting = "" if os.environ.get("NETDP_DATA") else "set NETDP_DATA to the data folder, or "
     raise DataNotFound(
         f"the data set {name!r} is not on this machine: no file {file} (or .gz) in "
-        f"{' or '.join(map(str, folders))}; {setting}put the file there, from {origin}"
+        f"{' or '.join(map(str, data_folders()))}; {setting}put the file there, from {origin}"
     )
+
+
+def data_folders() -> tuple[Path, ...]:
+    """Where files are looked for, in this order: the folder NETDP_DATA, if that is set, and the cache folder."""
+    given = os.environ.get("NETDP_DATA")
+    # an empty XDG variable counts as unset, by that specification
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "netdp"
+    return (Path(given), cache) if given else (cache,)
+
+
+def _find(file: str) -> Path | None:
+    candidates = (folder / name for folder in data_folders() for name in (file, file + ".gz"))
+    return next((candidate for candidate in candidates if candidate.is_file()), None)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from netdp.errors import InvalidValue, Unsupported
-from netdp.graphs._check import affordable, real, whole
+from netdp.graphs._check import affordable, generator, real, whole
 from netdp.graphs.graph import Graph
 from netdp.numerics.arrays import IntArray
 
@@ -33,7 +33,7 @@ def erdos_renyi(n: int, p: float, seed: Seed) -> Graph:
     pairs = n * (n - 1) // 2
     name = f"erdos_renyi({n}, {p:g})"
     affordable(pairs * p, name)
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     count = int(rng.binomial(pairs, p))
     # numpy draws without replacement by Floyd's algorithm when few of many are wanted: O(count) memory
     chosen = rng.choice(pairs, count, replace=False, shuffle=False) if count else np.empty(0, dtype=np.int64)
@@ -68,7 +68,7 @@ def geometric(n: int, radius: float, seed: Seed) -> Graph:
     name = f"geometric({n}, {radius:g})"
     # a guess at the number of edges; the half allows for discs that stick out of the square
     affordable(n * (n - 1) / 2 * min(1.0, math.pi * radius**2) / 2, name)
-    points = np.random.default_rng(seed).random((n, 2))
+    points = generator(seed).random((n, 2))
     pairs = cKDTree(points).query_pairs(radius, output_type="ndarray")
     return Graph.from_edges(n, pairs.astype(np.int64), name=name, positions=points)
 
@@ -88,14 +88,14 @@ def regular(n: int, degree: int, seed: Seed) -> Graph:
     """
     n, degree = whole(n, "n", 2), whole(degree, "degree", 1, "without edges nobody can talk")
     if degree >= n:
-        raise InvalidValue(f"degree must be less than n = {n}, not {degree}: a node has only n − 1 others")
+        raise InvalidValue(f"degree must be less than n = {n}, got {degree}: a node has only n − 1 others")
     if n * degree % 2:
         raise InvalidValue(
             f"n·degree must be even (each edge has two ends), but {n}·{degree} = {n * degree}; change either by one"
         )
     name = f"regular({n}, {degree})"
     affordable(n * degree / 2, name)
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     sparse = min(degree, n - 1 - degree)
     keys = _regular_keys(n, sparse, rng) if sparse else np.empty(0, dtype=np.int64)
     if sparse != degree:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from difflib import get_close_matches
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ def examples() -> dict[str, str]:
     return {family: example for family, (_, _, example) in _FAMILIES.items()}
 
 
-def parse(spec: str) -> Graph:
+def parse(spec: str | PathLike[str]) -> Graph:
     """The graph that a short text stands for.
 
     A family with its parameters (`hypercube:8`, `grid:16x16`, `regular:1024,6,seed=0`; the seed is 0 unless
@@ -59,6 +60,10 @@ def parse(spec: str) -> Graph:
     Traceback (most recent call last):
     netdp.errors.InvalidValue: 'ringg:5' is no graph; did you mean 'ring:64'? ...
     """
+    if not isinstance(spec, str | PathLike):
+        raise InvalidValue(
+            f"a graph is written as text, for example 'ring:64', 'karate' or the path of an edge-list file; got {spec!r}"
+        )
     text = str(spec).strip()
     family, colon, rest = text.partition(":")
     key = family.strip().lower().replace("-", "_")
@@ -97,7 +102,7 @@ def _family(text: str, key: str, rest: str) -> Graph:
             given[name] = parameters[name](value)
         except ValueError:
             kind = "a whole number" if parameters[name] is int else "a number"
-            raise InvalidValue(f"{text!r}: {name} must be {kind}, not {value!r}; {usage}") from None
+            raise InvalidValue(f"{text!r}: {name} must be {kind}, got {value!r}; {usage}") from None
         named.add(name)
     missing = [name for name in parameters if name not in given]
     if missing:

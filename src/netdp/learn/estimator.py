@@ -31,9 +31,9 @@ class GossipLogisticRegression(BinaryLinear):
     graph : a `netdp.Graph`, or a text such as "regular:20,4"; its nodes are the parties.
     epsilon, delta : the target, user-level, replacing one party's rows.
     iterations, gossip_rounds, masks, step : see `netdp.protocols.GossipDescent`.
-    holder : the party whose final model becomes `coef_`. Nobody sees an average of all models. Whoever is given `coef_`
-        learns no more than the holder; a party that is given it colludes with the holder (`netdp.account(est.protocol_,
-        [v, holder])`).
+    holder : the party, by number or name, whose final model becomes `coef_`. Nobody sees an average of all models.
+        Whoever is given `coef_` learns no more than the holder; a party that is given it colludes with the holder
+        (`netdp.account(est.protocol_, [v, holder])`).
     random_state : int, for dealing out and for the (simulated) noise.
 
     Rows are scaled down to norm at most 1, after a constant feature for the intercept was added; scale your features
@@ -51,7 +51,7 @@ class GossipLogisticRegression(BinaryLinear):
         gossip_rounds: int = 12,
         masks: float = 100.0,
         step: float = 4.0,
-        holder: int = 0,
+        holder: int | str = 0,
         random_state: int | None = 0,
     ) -> None:
         self.parties = parties
@@ -71,8 +71,10 @@ class GossipLogisticRegression(BinaryLinear):
         if self.graph is None:
             few_enough(self.parties, len(labels))
         graph = self._graph()
-        if not 0 <= self.holder < graph.n:
-            raise InvalidValue(f"holder {self.holder} is no party; the parties are 0 to {graph.n - 1}")
+        try:
+            holder = graph.index(self.holder)
+        except InvalidValue as error:
+            raise InvalidValue(f"holder {self.holder!r} is no party: {error}") from None
         seeds = np.random.SeedSequence(self.random_state).spawn(2)
         data = LogisticParties.deal(rows, labels, graph.n, np.random.default_rng(seeds[0]))
         draft = GossipDescent(
@@ -80,9 +82,9 @@ class GossipLogisticRegression(BinaryLinear):
         )
         self.protocol_ = calibrate(draft, self.epsilon, self.delta)
         run = train(self.protocol_, data, seeds[1])
-        model = run.models[self.holder]
+        model = run.models[holder]
         self.coef_, self.intercept_ = model[None, :-1], model[-1:]
-        self.guarantee_ = account(self.protocol_, [self.holder])
+        self.guarantee_ = account(self.protocol_, [graph.label(holder)])
         self.n_iter_ = self.iterations
         return self
 

@@ -14,7 +14,8 @@ TOML, the same as tables:
     observer = "distance>=2"
     epsilon = 1.0
 
-A target or an observer is a party (name or number) or `*`; an observer may also be `distance>=k`, `distance<=k` or
+A target or an observer is a party or `*`: its name, or its number in a graph without names (what is written is text, so
+that 1 is the party named 1, wherever it stands); an observer may also be `distance>=k`, `distance<=k` or
 `distance=k`. **All rules that name a pair must hold**, so the smallest ε wins and the order does not matter. A pair that no
 rule names is not limited. A coalition is held to the strictest limit of its members.
 """
@@ -27,6 +28,7 @@ import math
 import os
 import re
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,16 +82,19 @@ class Policy:
            [ 1.,  4., nan]])
     """
 
-    rules: tuple[Rule, ...]
+    rules: Sequence[Rule]
     source: str = "policy"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "rules", _rules(self.rules))
         if not self.rules:
             raise InvalidValue(f"{self.source}: a policy needs at least one rule, such as: *, *, 1.0")
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Policy:
         """Read a .toml file, or else a CSV; every mistake is named with its line."""
+        if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
+            raise InvalidValue(f"Policy.read takes the name of a .csv or .toml file, got {path!r}")
         try:
             text = Path(path).read_text("utf-8")
         except OSError as error:
@@ -119,6 +124,19 @@ class Policy:
             limits[rows, columns] = np.minimum(limits[rows, columns], rule.epsilon)
         np.fill_diagonal(limits, np.nan)
         return limits
+
+
+def _rules(given: object) -> tuple[Rule, ...]:
+    # A text is a sequence too: of letters.
+    if isinstance(given, str | bytes) or not isinstance(given, Sequence):
+        raise InvalidValue(
+            f"a policy is made of rules, Policy([Rule('*', '*', 1.0)]), got {given!r}; "
+            "Policy.read('policy.csv') reads a file"
+        )
+    for rule in given:
+        if not isinstance(rule, Rule):
+            raise InvalidValue(f"a policy is made of rules, Policy([Rule('*', '*', 1.0)]), got {rule!r} among them")
+    return tuple(given)
 
 
 def _compare(distance: npt.NDArray[np.int32], sign: str, hops: int) -> npt.NDArray[np.bool_]:

@@ -64,7 +64,7 @@ def heat_map(protocol: Gossip, delta: float, progress: Progress | None = None) -
     shown = np.unique(np.linspace(0, n - 1, SAMPLE).astype(np.int64))
     columns = []
     for done, v in enumerate(shown.tolist(), start=1):
-        columns.append(np.asarray(account(protocol, [v]).epsilon(delta))[shown])
+        columns.append(np.asarray(account(protocol, [protocol.graph.label(v)]).epsilon(delta))[shown])
         if progress is not None:
             progress(done, len(shown))
     return Heat(shown, np.column_stack(columns), False)

@@ -14,10 +14,14 @@ from netdp.privacy import Observers
 from netdp.protocols import Protocol
 
 
-def observer_set(graph: Graph | int, observers: int | str | Iterable[int | str]) -> tuple[int, ...]:
+def observer_set(
+    graph: Graph | int, observers: int | str | Iterable[int | str], *, ids: bool = False
+) -> tuple[int, ...]:
     """The observers as sorted party numbers, looked up in a graph or among n parties.
 
-    Unknown, repeated, no or too many parties are refused.
+    Unknown, repeated, no or too many parties are refused, and so is a number that could mean two parties of a graph
+    with names (`Graph.index`). `ids=True` says that the numbers were computed, not typed by a person: they count
+    from 0 whatever the parties are called, and nothing is looked up.
 
     >>> from netdp import graphs
     >>> observer_set(graphs.ring(5), [3, 1])
@@ -26,11 +30,15 @@ def observer_set(graph: Graph | int, observers: int | str | Iterable[int | str])
     Traceback (most recent call last):
       ...
     netdp.errors.InvalidValue: no node 7 in Graph('ring(5)', n=5, m=5); its nodes are 0 to 4
+    >>> numbered = graphs.Graph.from_edges(3, [(0, 1), (1, 2)], labels=["1", "2", "3"])
+    >>> observer_set(numbered, "1"), observer_set(numbered, [1], ids=True)
+    ((0,), (1,))
     """
     single = isinstance(observers, int | str | np.integer)
     given: list[int | str] = [observers] if single else list(observers)  # type: ignore[list-item, arg-type]
     n = graph if isinstance(graph, int) else graph.n
-    members = [_number(n, party) if isinstance(graph, int) else graph.index(party) for party in given]
+    numbered = ids or isinstance(graph, int)
+    members = [_number(n, party) if numbered else graph.index(party) for party in given]  # type: ignore[union-attr]
     if not members:
         raise InvalidValue("observers is empty; name at least one party, for example observers=[0]")
     if len(set(members)) < len(members):

@@ -206,7 +206,7 @@ def _gossip(protocol: Gossip, observers: tuple[int, ...], *, progress: Progress 
 
 @published.register
 def _muffliato(protocol: Gossip, observers: tuple[int, ...]) -> Guarantee:
-    return published_statement(protocol, theorems.theorem12(protocol, observers), observers)
+    return published_statement(protocol, theorems.theorem12(protocol, observers, ids=True), observers)
 
 
 @published_pairs.register

@@ -217,5 +217,5 @@ def _muffliato_sgd(
 ) -> Guarantee:
     """Theorem 6/11 as printed: the sum over iterations of Theorem 1 for the K rounds of each."""
     iterations = range(1 if protocol.is_static else protocol.iterations)
-    factor = np.mean([muffliato.theorem12(protocol.rounds_of(t), observers) for t in iterations], axis=0)
+    factor = np.mean([muffliato.theorem12(protocol.rounds_of(t), observers, ids=True) for t in iterations], axis=0)
     return published_statement(protocol, factor, observers, ERRATA)

@@ -85,7 +85,9 @@ def _shuffle(protocol: Shuffle, observers: Any, *, progress: Progress | None = N
 
 
 def curator_and(protocol: Shuffle, observers: Any) -> tuple[int, ...]:
-    """The users who collude with the curator: none for "curator", those named after it in ("curator", 3, 5).
+    """The users who collude with the curator: none for "curator", those numbered after it in ("curator", 3, 5).
+
+    `netdp.views.curator_set` makes such a tuple of what a person typed.
 
     >>> from netdp import graphs
     >>> curator_and(Shuffle(graphs.complete(6), rounds=3, epsilon0=1.0), ("curator", 5, 3))
@@ -102,7 +104,7 @@ def curator_and(protocol: Shuffle, observers: Any) -> tuple[int, ...]:
             "shuffled reports are read by the curator: observers must be 'curator' or start with it, as in "
             f"('curator', 3, 5) for users 3 and 5 colluding with it; got {observers!r}"
         )
-    return observer_set(protocol.graph, named[1:]) if len(named) > 1 else ()
+    return observer_set(protocol.graph, named[1:], ids=True) if len(named) > 1 else ()
 
 
 def curator_heap(protocol: Shuffle, s: float) -> Heap:

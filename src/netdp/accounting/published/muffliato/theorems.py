@@ -49,9 +49,14 @@ def theorem1(protocol: Gossip, observer: int | str) -> FloatArray:
     return theorem12(protocol, [observer])
 
 
-def theorem12(protocol: Gossip | GossipRounds, observers: int | str | Iterable[int | str]) -> FloatArray:
-    """Equation (14): the same sum over all w that talk to some colluder, colluders included, as printed."""
-    members = observer_set(protocol.graph, observers)
+def theorem12(
+    protocol: Gossip | GossipRounds, observers: int | str | Iterable[int | str], *, ids: bool = False
+) -> FloatArray:
+    """Equation (14): the same sum over all w that talk to some colluder, colluders included, as printed.
+
+    `ids=True`: the observers are node numbers that were looked up already.
+    """
+    members = observer_set(protocol.graph, observers, ids=ids)
     senders = np.unique(np.concatenate([protocol.graph.neighbors(v) for v in members])).astype(np.int64)
     total = np.zeros(protocol.graph.n)
     for first in range(0, len(senders), _BLOCK):
