@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from netdp import graphs
-from netdp.accounting import shuffling
+from netdp.accounting import local_dp, shuffling, trusted_curator
 from netdp.accounting.clones import shuffled_epsilon, shuffled_profile
-from netdp.accounting.registry import certified
+from netdp.accounting.registry import certified, published
 from netdp.accounting.separation import separation
 from netdp.errors import InvalidValue, Unsupported
 from netdp.protocols import Shuffle
@@ -204,6 +204,22 @@ def test_statement():
     big = certified(Shuffle(graphs.regular(1800, 10, 1), 60, 1.0), "curator")
     assert any("coins" in line for line in big.assumptions)
     assert big.epsilon(1e-5) == pytest.approx(shuffled_epsilon(1799, 1.0, 1e-5), rel=1e-2)
+
+
+def test_every_guarantee_says_that_ideal_draws_are_assumed():
+    protocol = Shuffle(graphs.regular(200, 10, 1), 25, 1.0)
+    for loss in (
+        certified(protocol, "curator"),
+        certified(protocol, ("curator", 3)),
+        certified(protocol.replace(delta0=1e-9), "curator"),
+        published(protocol, "curator"),
+        local_dp(protocol),
+        trusted_curator(protocol),
+    ):
+        (said,) = (line for line in loss.assumptions if "drawn exactly from the randomizer's law" in line)
+        assert "Laplace, Gaussian and PrivUnit only approximate theirs" in said
+        assert "for simulation only" in said
+        assert said in loss.describe()
 
 
 def test_walks_that_do_not_mix_are_refused_with_a_way_out():

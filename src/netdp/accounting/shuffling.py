@@ -36,6 +36,7 @@ import numpy as np
 import numpy.typing as npt
 
 from netdp.errors import InvalidValue, Unsupported
+from netdp.mechanisms.base import IDEAL_DRAWS
 from netdp.privacy import Adjacency, Claim, Guarantee, ProfileCurve
 from netdp.protocols import Shuffle
 from netdp.views import observer_set
@@ -139,7 +140,7 @@ def _refuse_if_idle(protocol: Shuffle, mixed: Separation, heap: Heap) -> None:
 def _statements(protocol: Shuffle) -> tuple[str, ...]:
     local = f"every report comes from an ε₀ = {protocol.epsilon0:g}"
     local += f", δ₀ = {protocol.delta0:g} randomizer" if protocol.delta0 else " randomizer"
-    return (local + ", drawn once", *_COMMON)
+    return (local + ", drawn once", IDEAL_DRAWS, *_COMMON)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from netdp.mechanisms.base import IDEAL_DRAWS
 from netdp.privacy import Claim, GaussianCurve, Guarantee, ProfileCurve
 from netdp.privacy.curve import Curve
 from netdp.protocols import RingHistogram, RingSum, Shuffle, WalkDescent, WalkHistogram, WalkSum
@@ -43,7 +44,8 @@ def _local_histogram(protocol: RingHistogram | WalkHistogram) -> Guarantee:
 @local_dp.register
 def _local_reports(protocol: Shuffle) -> Guarantee:
     pure, delta0 = _response(protocol.epsilon0, 2), protocol.delta0
-    return _said(ProfileCurve(pure.epsilons, delta0 + (1 - delta0) * pure.deltas), "every user publishes its report")
+    curve = ProfileCurve(pure.epsilons, delta0 + (1 - delta0) * pure.deltas)
+    return _said(curve, "every user publishes its report", more=(IDEAL_DRAWS,))
 
 
 @trusted_curator.register
@@ -81,7 +83,7 @@ def _curator_descent(protocol: WalkDescent) -> Guarantee:
 @trusted_curator.register
 def _curator_shuffle(protocol: Shuffle) -> Guarantee:
     curve = shuffled_profile(protocol.n - 1, protocol.epsilon0, delta0=protocol.delta0)
-    return _said(curve, "a trusted shuffler permutes all reports uniformly")
+    return _said(curve, "a trusted shuffler permutes all reports uniformly", more=(IDEAL_DRAWS,))
 
 
 def _response(epsilon0: float, domain: int) -> ProfileCurve:
@@ -90,5 +92,6 @@ def _response(epsilon0: float, domain: int) -> ProfileCurve:
     return ProfileCurve([0.0, epsilon0], [top * (1 + 1e-12), 0.0])
 
 
-def _said(curve: Curve, assumption: str, claim: Claim = Claim.UPPER) -> Guarantee:
-    return Guarantee(curve=curve, observers="everybody", claim=claim, assumptions=(assumption,), references=REFERENCES)
+def _said(curve: Curve, assumption: str, claim: Claim = Claim.UPPER, *, more: tuple[str, ...] = ()) -> Guarantee:
+    said = (assumption, *more)
+    return Guarantee(curve=curve, observers="everybody", claim=claim, assumptions=said, references=REFERENCES)

@@ -3,7 +3,15 @@
 A randomizer turns one user's value into one report. It knows three things: how to draw reports, how private one report is,
 and how to undo its own bias when many reports are averaged. Whoever holds the reports afterwards is not its business.
 
-The draws are for simulation: they come from NumPy's generators, in floating point.
+**The draws are for simulation.** What is stated of a randomizer (its curve, its ε₀ and δ₀) is true of its law on real
+numbers. `randomize` draws from NumPy's generators, in floating point, and that is not the same thing:
+
+- Laplace, Gaussian and PrivUnit only approximate their laws. Sums and products are rounded to doubles, and which doubles
+  can come out depends on the value. Measured on [0, 1]: a report y for which y·2⁵³ is no whole number comes from the
+  value 0 in a quarter of all draws, from the value 1 never. Whoever sees all digits of one such report knows the value.
+- RandomizedResponse chooses among finitely many reports, and their probabilities err on the safe side only: what is drawn
+  is ε₀-DP, exactly, if the words of the generator are uniform and independent. See `randomized_response`.
+- NumPy's generators are predictable, and so is every draw for whoever knows the seed or has seen enough of the output.
 """
 
 from __future__ import annotations
@@ -21,6 +29,11 @@ from netdp.privacy import Curve
 FloatArray = npt.NDArray[np.float64]
 
 UNIT = 2.0**-53
+IDEAL_DRAWS = (
+    "reports are drawn exactly from the randomizer's law; the float samplers of netdp.mechanisms.Laplace, Gaussian and "
+    "PrivUnit only approximate theirs, and an attacker who sees all digits can exploit it: for simulation only"
+)
+"""What every guarantee about randomized reports assumes, in words."""
 LARGEST = 50.0
 """No randomizer with a larger ε₀ is offered: such a report is as good as the value itself."""
 

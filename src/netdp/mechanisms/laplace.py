@@ -15,6 +15,9 @@ event is at most as telling as a half-line is about scalars, at any ε.
 
 δ is convex in e^ε; `curve` states it at many points and reads chords between them, which lie above it (by less than 10⁻⁴
 of its value, down to δ = 10⁻⁸).
+
+**The draw is for simulation only.** All this is true of noise on real numbers. `randomize` adds doubles: which sums can
+come out depends on the value, and whoever sees all digits of a report can tell values apart (see `base`).
 """
 
 from __future__ import annotations

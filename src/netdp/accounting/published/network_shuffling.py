@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from netdp.errors import InvalidValue, Unsupported
 from netdp.graphs import Graph
+from netdp.mechanisms.base import IDEAL_DRAWS
 from netdp.privacy import Adjacency, Claim, Guarantee, ProfileCurve
 from netdp.protocols import Shuffle
 
@@ -231,7 +232,7 @@ def _network_shuffling(protocol: Shuffle, observers: Any, **_: Any) -> Guarantee
         observers="curator",
         adjacency=Adjacency.REPLACE,
         claim=Claim.PUBLISHED,
-        assumptions=("the formula of the paper, as printed; it is not a bound",),
+        assumptions=("the formula of the paper, as printed; it is not a bound", IDEAL_DRAWS),
         references=REFERENCES,
         errata=ERRATA,
     )
