@@ -77,7 +77,7 @@ def test_what_is_drawn_is_epsilon0_dp_in_both_directions(domain, epsilon0):
 
 
 def test_a_loss_below_the_bits_of_the_draw_is_refused():
-    """Drawn as before, RandomizedResponse(10⁶, 1e-10) would tell another value e^{1e-9} times as often as the own one."""
+    """Drawn as before, RandomizedResponse(10⁶, 1e-10) would tell another value e^{7e-10} times as often as the own one."""
     with pytest.raises(InvalidValue, match=r"epsilon0=1e-10 is too small .* 1000000 values .* give at least 7.1e-09"):
         RandomizedResponse(10**6, 1e-10)
 
