@@ -22,8 +22,12 @@ coalition everything about the reports in the other part. As above
 
 Any ν and t₀ are valid; ν is the quasi-stationary law of each component that the honest users form, a_u = min_i
 Q^{t₀}(u, i)/ν_i, and t₀ is the best seen. Of the others only those with a_w ≥ θ are counted, each kept with
-probability θ, the best θ. A neighbour of a colluder hands it its report with probability 1/degree: below that δ
-nothing better than ε₀ is true, and nothing better is said.
+probability θ, the best θ.
+
+What cannot be mended: in the first round a neighbour u of a colluder hands it, with probability (1 − ℓ)/degree, a report
+that can only be its own. So δ_u(ε) ≥ δ_{ε₀}(ε)·(1 − ℓ)/degree for any number of rounds, δ_{ε₀} the profile of the report
+alone: at a δ well below 1/degree the ε of u stays near ε₀. (Near, not at: for binary response it is still as small as
+ln(e^ε₀ − (e^ε₀ + 1)·δ·degree/(1 − ℓ)).)
 """
 
 from __future__ import annotations
