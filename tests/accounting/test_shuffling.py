@@ -300,6 +300,17 @@ def test_approximate_randomizer():
     assert pure.delta(0.2) < near.delta(0.2) <= pure.delta(0.2) + 2.3 * tau + 1e-3 * pure.delta(0.2)
 
 
+@pytest.mark.parametrize("delta0", [1e-9, 1e-3])
+def test_at_delta0_the_loss_is_epsilon0_and_not_infinite(delta0):
+    protocol = Shuffle(graphs.regular(60, 10, 1), 25, 1.3, delta0=delta0)
+    assert certified(protocol, "curator").epsilon(delta0) == 1.3
+    assert local_dp(protocol).epsilon(delta0) == 1.3
+    assert trusted_curator(protocol).epsilon(delta0) == 1.3
+    against = certified(protocol, ("curator", 4)).epsilon(delta0)
+    assert (np.delete(against, 4) == 1.3).all()
+    assert certified(protocol, "curator").epsilon(delta0 * 0.999) == math.inf
+
+
 @pytest.mark.parametrize(
     ("observers", "words"),
     [([0], "read by the curator"), ("nobody", "nobody"), ((), "curator"), (("curator", 99), "99"), (3, "got 3")],
