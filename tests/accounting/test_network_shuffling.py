@@ -219,6 +219,8 @@ def test_refusals():
         published(protocol, [2])
     with pytest.raises(InvalidValue, match="logarithm"):
         paper.epsilon_single(1.0, 0.1, 0.0)
+    with pytest.raises(TypeError, match="banana"):
+        published(protocol, "curator", banana=1)
     with pytest.raises(Unsupported, match="no finite"):
         published(protocol.replace(epsilon0=200.0), "curator")
 

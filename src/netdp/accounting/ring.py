@@ -9,7 +9,7 @@ each of exactly K heaps.
 
 **One heap.** It holds u's response, `others` further responses and `sure` uniform elements. Others' data are fixed. A
 response is the true value with probability 1−γ and else uniform over all L. Tell the observers which of the other responses
-were not random, and what they were. What is left is u's response among B uniform elements, B = Binomial(others, γ) + sure,
+were not random, and what they were: being told can only add to what they learn. What is left is u's response among B uniform elements, B = Binomial(others, γ) + sure,
 with B known: δ(ε) ≤ E_B[δ of one response among B uniform draws], with
 `netdp.accounting.clones.response_profile` for each B. The
 number B must be told: the counts of the two values in question alone are not enough, for the other L−2 counts say something
@@ -24,7 +24,7 @@ The claim is "upper": telling the observers more can only add to what they know.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +39,7 @@ from .registry import certified
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
+Progress = Callable[[int, int], None]
 
 REFERENCES = (
     "netdp, accounting/ring.py: heaps of randomized responses between visits.",
@@ -79,7 +80,9 @@ def heaps(protocol: RingHistogram, observers: tuple[int, ...]) -> tuple[IntArray
 
 
 @certified.register
-def _ring_histogram(protocol: RingHistogram, observers: tuple[int, ...], **_: Any) -> Guarantee:
+def _ring_histogram(
+    protocol: RingHistogram, observers: tuple[int, ...], *, progress: Progress | None = None
+) -> Guarantee:
     members = observer_set(protocol.n, observers)
     kinds, times = heaps(protocol, members)
     singles = [heap_profile(int(others), int(sure), protocol.domain, protocol.gamma) for others, sure in kinds]

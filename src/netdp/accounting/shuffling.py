@@ -2,7 +2,8 @@
 
 **Theorem.** After t rounds every report's position has the law P_u(t) = (1 − s)π + sR_u (u its origin, s the
 separation). Let a coin of each report decide which part it is in. Tell the curator everything about the reports in R:
-whose they are, where, what they say. The others have positions drawn from π, independent of each other, of the
+whose they are, where, what they say (being told can only add to what it learns; a *heap* below is a set of reports without
+names or order; `clones` explains both). The others have positions drawn from π, independent of each other, of the
 origins and of what they say: given the shuffled heap of *their contents* the curator could draw the positions itself.
 Reports stay whole ("all"), or are picked and dummies added by coins that do not look at contents or origins
 ("single"): post-processing. So with δ_shuffle of the uniform shuffler (`clones`) and the local δ_{ε₀}(ε),

@@ -339,7 +339,9 @@ def epsilon(protocol: Shuffle, delta: float) -> float:
 
 
 @published.register
-def _network_shuffling(protocol: Shuffle, observers: Any, **_: Any) -> Guarantee:
+def _network_shuffling(
+    protocol: Shuffle, observers: Any, *, progress: Callable[[int, int], None] | None = None
+) -> Guarantee:
     from ..shuffling import curator_and
 
     if members := curator_and(protocol, observers):

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from scipy.optimize import brentq
 
@@ -29,7 +28,15 @@ from netdp.privacy import Guarantee
 from netdp.protocols.walk import WalkDescent
 
 from ..registry import published
-from .walks import GAUSSIAN_ERRATUM, advanced_composition, local_epsilon, local_sigma, published_table, visits_2022
+from .walks import (
+    GAUSSIAN_ERRATUM,
+    Progress,
+    advanced_composition,
+    local_epsilon,
+    local_sigma,
+    published_table,
+    visits_2022,
+)
 
 REFERENCES = (
     "E. Cyffers, A. Bellet. Privacy Amplification by Decentralization. AISTATS 2022.",
@@ -126,7 +133,7 @@ def informal_amplification(n: int) -> float:
 
 
 @published.register
-def _walk_descent(protocol: WalkDescent, observers: tuple[int, ...], **_: Any) -> Guarantee:
+def _walk_descent(protocol: WalkDescent, observers: tuple[int, ...], *, progress: Progress | None = None) -> Guarantee:
     """The theorem of 2022, every δ budgeted in equal parts.
 
     Parts: the conversion from Rényi DP; the number of contributions unless it is capped; with known senders the number of

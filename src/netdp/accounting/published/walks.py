@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +33,7 @@ from netdp.protocols.walk import WalkHistogram, WalkSum
 from ..registry import published
 
 FloatArray = npt.NDArray[np.float64]
+Progress = Callable[[int, int], None]
 
 VERSIONS = ("2021", "2022")
 REFERENCES = (
@@ -61,6 +61,11 @@ RING_HISTOGRAM_ERRATA = (
     "Theorem 2: v's own report is no cover against v: n − 1 reports are shuffled, not n; before v's first visit there "
     "are only γn random elements and the reports of the users before v, fewer than n.",
     "Algorithm 2 subtracts γ/L; the unbiased estimate is (τ_i − γn(K+1)/L)/(1 − γ).",
+)
+AS_PRINTED = "the formula of the paper, as printed; it is not a bound"
+RING_HISTOGRAM_FORMULA = (
+    "the formula of the paper with one correction: ε of a round is 12ε₀√(ln(1/δ)/n), the shuffling bound that the proof "
+    "of Theorem 2 cites and its γ turns upside down; it is not a bound"
 )
 WALK_ERRATA = {
     "2021": (
@@ -288,7 +293,7 @@ def histogram_2022(
 
 
 @published.register
-def _ring_sum(protocol: RingSum, observers: tuple[int, ...], **_: Any) -> Guarantee:
+def _ring_sum(protocol: RingSum, observers: tuple[int, ...], *, progress: Progress | None = None) -> Guarantee:
     _alone(observers)
 
     def epsilon(delta: float) -> float:
@@ -299,8 +304,13 @@ def _ring_sum(protocol: RingSum, observers: tuple[int, ...], **_: Any) -> Guaran
 
 
 @published.register
-def _ring_histogram(protocol: RingHistogram, observers: tuple[int, ...], **_: Any) -> Guarantee:
-    """ε of a round from γ by the shuffling bound that the proof cites, not by the printed γ, which inverts it."""
+def _ring_histogram(
+    protocol: RingHistogram, observers: tuple[int, ...], *, progress: Progress | None = None
+) -> Guarantee:
+    """Theorem 2 with one correction, and so it says: ε of a round by the shuffling bound that the proof cites.
+
+    As printed γ inverts that bound, and ε would grow with δ: no curve could be drawn.
+    """
     _alone(observers)
     _has_loss(protocol)
     if protocol.n <= 1000:
@@ -318,12 +328,15 @@ def _ring_histogram(protocol: RingHistogram, observers: tuple[int, ...], **_: An
             raise Unsupported(f"Theorem 2 is stated for ε < 1/2 and δ < 1/100 per round, got {one:.4g} and {share:.2g}")
         return theorem1(one, protocol.rounds, delta / 2)
 
-    notes = ("Kδ₀ = δ′ = δ/2", "γ by the shuffling bound ε = 12ε₀√(ln(1/δ)/n), not as printed")
-    return published_table(epsilon, protocol.n, observers, RING_HISTOGRAM_ERRATA, notes)
+    return published_table(
+        epsilon, protocol.n, observers, RING_HISTOGRAM_ERRATA, ("Kδ₀ = δ′ = δ/2",), formula=RING_HISTOGRAM_FORMULA
+    )
 
 
 @published.register
-def _walk_sum(protocol: WalkSum, observers: tuple[int, ...], *, version: str | None = None, **_: Any) -> Guarantee:
+def _walk_sum(
+    protocol: WalkSum, observers: tuple[int, ...], *, version: str | None = None, progress: Progress | None = None
+) -> Guarantee:
     """`version`: "2022" where the sender is hidden, else "2021", the one whose view shows the sender."""
     version = ("2022" if protocol.sender == "hidden" else "2021") if version is None else _version(version)
     if protocol.tokens > 1:
@@ -346,7 +359,7 @@ def _walk_sum(protocol: WalkSum, observers: tuple[int, ...], *, version: str | N
 
 @published.register
 def _walk_histogram(
-    protocol: WalkHistogram, observers: tuple[int, ...], *, version: str | None = None, **_: Any
+    protocol: WalkHistogram, observers: tuple[int, ...], *, version: str | None = None, progress: Progress | None = None
 ) -> Guarantee:
     if version is not None and _version(version) == "2021":
         raise Unsupported("the version of 2021 has no theorem for histograms on a walk; version='2022' has")
@@ -370,10 +383,11 @@ def published_table(
     errata: tuple[str, ...],
     notes: tuple[str, ...],
     references: tuple[str, ...] = REFERENCES,
+    formula: str = AS_PRINTED,
 ) -> Guarantee:
     """A formula δ ↦ ε tabulated at `DELTAS`, the same for every target; where it refuses every δ, its refusal.
 
-    One row for each of n parties, nan at the observers; for n = None a single curve that holds for any of them.
+    `formula` says whether it is the printed one. One row for each of n parties, nan at the observers; for n = None a single curve that holds for any of them.
 
     Where it refuses only the small δ, nothing is stated for them (ε = inf). Between two entries the curve is the chord.
     """
@@ -398,7 +412,7 @@ def published_table(
         observers=observers,
         adjacency=Adjacency.REPLACE,
         claim=Claim.PUBLISHED,
-        assumptions=("the formula of the paper, as printed; it is not a bound", *notes),
+        assumptions=(formula, *notes),
         references=references,
         errata=errata,
     )
