@@ -91,7 +91,10 @@ class Gaussian:
 
     def delta0_at(self, epsilon0: float) -> float:
         """The exact δ₀ at ε₀, rounded up."""
-        return float(self.curve.delta(epsilon0))
+        asked = finite("epsilon0", epsilon0)
+        if asked < 0:
+            raise InvalidValue(f"epsilon0 must be a finite number ≥ 0, got {epsilon0!r}")
+        return float(self.curve.delta(asked))
 
     @property
     def delta0(self) -> float:

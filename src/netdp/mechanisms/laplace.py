@@ -32,7 +32,7 @@ import numpy.typing as npt
 from netdp.errors import InvalidValue
 from netdp.privacy import ProfileCurve
 
-from .base import UNIT, FloatArray, finite, generator, local_loss, positive, pulled_in, rows, whole, within
+from .base import UNIT, FloatArray, finite, generator, local_loss, plain, positive, pulled_in, rows, whole, within
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,10 @@ class Laplace:
 
     def profile(self, epsilon: npt.ArrayLike) -> FloatArray:
         """The exact δ(ε) = 1 − e^{(ε−ε₀)/2}, without rounding to the safe side."""
-        gap = np.minimum(np.asarray(epsilon, dtype=np.float64) - self.epsilon0, 0.0)
+        asked = plain(epsilon, "epsilon")
+        if asked.dtype.kind not in "fiu" or not (asked >= 0).all():
+            raise InvalidValue(f"epsilon must be a number ≥ 0, or a list of them, got {epsilon!r}")
+        gap = np.minimum(asked - self.epsilon0, 0.0)
         return np.asarray(-np.expm1(gap / 2))
 
     @cached_property

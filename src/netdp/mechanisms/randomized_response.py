@@ -33,7 +33,7 @@ import numpy.typing as npt
 from netdp.errors import InvalidValue
 from netdp.privacy import ProfileCurve
 
-from .base import UNIT, FloatArray, generator, local_loss, positive, whole
+from .base import UNIT, FloatArray, generator, local_loss, plain, positive, whole
 
 IntArray = npt.NDArray[np.int64]
 
@@ -106,7 +106,7 @@ class RandomizedResponse:
 
     def check(self, values: npt.ArrayLike) -> IntArray:
         """The values as whole numbers 0 … k−1."""
-        array = np.asarray(values)
+        array = plain(values)
         if array.ndim != 1 or not array.size:
             raise InvalidValue(f"values must be a list with one value per user, got an array of shape {array.shape}")
         if array.dtype.kind not in "iub":
@@ -141,7 +141,9 @@ class RandomizedResponse:
 
     def variance(self, frequencies: npt.ArrayLike, reports: int) -> FloatArray:
         """The variance of each estimated frequency, given the true ones."""
-        f, n = np.asarray(frequencies, dtype=np.float64), whole("reports", reports, least=1)
+        f, n = plain(frequencies, "frequencies"), whole("reports", reports, least=1)
+        if f.dtype.kind not in "fiu" or not ((f >= 0) & (f <= 1)).all():
+            raise InvalidValue(f"frequencies must be numbers in [0, 1], one for each value, got {frequencies!r}")
         p, q = self.keep, self.other
         return np.asarray((f * p * (1 - p) + (1 - f) * q * (1 - q)) / (n * (p - q) ** 2))
 
