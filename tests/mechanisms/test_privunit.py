@@ -144,7 +144,7 @@ def test_narrow_caps_keep_their_digits():
 
 
 def test_float_draws_give_vectors_away_and_the_docstring_says_so():
-    """Small first coordinates of V are multiples of 2⁻⁵³ if u is the first unit vector, and mostly not if it is the second."""
+    """Small first coordinates of V are multiples of 2⁻⁵³ if u is the first unit vector, mostly not if it is the second."""
     mechanism, rng = PrivUnit(200, 1.0), np.random.default_rng(0)
     share = []
     for axis in (0, 1):

@@ -115,7 +115,10 @@ def test_numbers_at_the_edge_are_answered_or_refused(name):
         (lambda: RandomizedResponse(3, 1.0).squared_error(2**63), r"reports must be a whole number ≥ 1 and < 2⁶³"),
         (lambda: RandomizedResponse(3, 1.0).check([[1, 2], [3]]), "rows differ in length"),
         (lambda: RandomizedResponse(3, 1.0).check(["a", "b"]), "number the categories first"),
-        (lambda: RandomizedResponse(3, 1.0).variance([0.5, float("nan"), 0.5], 9), r"frequencies must be numbers in \[0, 1\]"),
+        (
+            lambda: RandomizedResponse(3, 1.0).variance([0.5, np.nan, 0.5], 9),
+            r"frequencies must be numbers in \[0, 1\]",
+        ),
         (lambda: Laplace(1.0, 1.0).check(["0.1"]), "must be numbers, got an array of <U3; convert them first"),
         (lambda: Gaussian(1.0).clip([0.1, 1e200]), r"row 1 of values is beyond ±1e\+100: 1e\+200; rescale"),
         (lambda: Laplace(1.0, 1.0).check(np.ma.masked_array([0.1, 9.0], [0, 1])), "masked entries; drop those rows"),

@@ -27,8 +27,8 @@ probability θ, the best θ.
 
 What cannot be mended: in the first round a neighbour u of a colluder hands it, with probability (1 − ℓ)/degree, a report
 that can only be its own. So δ_u(ε) ≥ δ_{ε₀}(ε)·(1 − ℓ)/degree for any number of rounds, δ_{ε₀} the profile of the report
-alone: at a δ well below 1/degree the ε of u stays near ε₀. (Near, not at: for binary response it is still as small as
-ln(e^ε₀ − (e^ε₀ + 1)·δ·degree/(1 − ℓ)).)
+alone: at a δ well below 1/degree the ε of u stays near ε₀. (Near, not at it: for binary response this says
+ε ≥ ln(e^ε₀ − (e^ε₀ + 1)·δ·degree/(1 − ℓ)), and between that and ε₀ there may be something to gain.)
 """
 
 from __future__ import annotations

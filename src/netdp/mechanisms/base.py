@@ -35,8 +35,8 @@ IDEAL_DRAWS = (
 )
 """What every guarantee about randomized reports assumes, in words."""
 LEAST, LARGEST = 1e-50, 50.0
-"""No randomizer with a larger ε₀ is offered: such a report is as good as the value itself. With a smaller one the noise, or its
-square, would not fit in a double."""
+"""No randomizer with a larger ε₀ is offered: such a report is as good as the value itself. With a smaller one the noise, or
+its square, would not fit in a double."""
 FURTHEST = 1e100
 """No parameter and no value may be larger, or its square would not fit in a double."""
 
@@ -80,9 +80,11 @@ class Mechanism(Protocol):
 
 def whole(name: str, value: Any, least: int) -> int:
     """`value` as a whole number ≥ `least`, or a refusal."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not least <= value < 2**63:
-        raise InvalidValue(f"{name} must be a whole number ≥ {least}{_too_large(value)}, got {value!r}")
-    return int(value)
+    number = None if isinstance(value, bool) or not isinstance(value, numbers.Integral) else int(value)
+    if number is None or not least <= number < 2**63:
+        limit = " and < 2⁶³" if number is not None and number > least else ""
+        raise InvalidValue(f"{name} must be a whole number ≥ {least}{limit}, got {value!r}")
+    return number
 
 
 def finite(name: str, value: Any) -> float:
@@ -98,10 +100,6 @@ def finite(name: str, value: Any) -> float:
     if abs(number) > FURTHEST:
         raise InvalidValue(f"{name} must lie within ±{FURTHEST:g}, got {value!r}; rescale the values")
     return number
-
-
-def _too_large(value: Any) -> str:
-    return " and < 2⁶³" if isinstance(value, numbers.Integral) and value >= 2**63 else ""
 
 
 def positive(name: str, value: Any) -> float:
@@ -156,7 +154,9 @@ def rows(values: npt.ArrayLike, dimension: int, what: str = "values") -> FloatAr
     far = np.abs(table).max(axis=1) > FURTHEST
     if far.any():
         row = int(np.flatnonzero(far)[0])
-        raise InvalidValue(f"row {row} of {what} is beyond ±{FURTHEST:g}: {np.abs(table[row]).max():g}; rescale the values")
+        raise InvalidValue(
+            f"row {row} of {what} is beyond ±{FURTHEST:g}: {np.abs(table[row]).max():g}; rescale the values"
+        )
     return table
 
 

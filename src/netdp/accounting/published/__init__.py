@@ -1,1 +1,1 @@
-"""Formulas from papers, computed as printed, each with its known errata: to compare with, never offered as a guarantee."""
+"""Formulas from papers, as printed unless they say otherwise, each with its errata: to compare with, never a guarantee."""

@@ -112,7 +112,9 @@ def gap(graph: Graph, laziness: float = 0.0) -> float:
     4.925e-06
     """
     if not graph.is_connected:
-        raise GraphError(f"{graph!r} is not connected: its walk never mixes, and α is 0; take each component on its own")
+        raise GraphError(
+            f"{graph!r} is not connected: its walk never mixes, and α is 0; take each component on its own"
+        )
     if not 0 <= laziness < 1:
         raise InvalidValue(f"laziness must lie in [0, 1), got {laziness!r}")
     if graph.n == 1:
@@ -174,7 +176,7 @@ def _lower_end(graph: Graph) -> float:
 
 
 def _line(graph: Graph) -> str | None:
-    """"ring" or "path", if a connected graph is one."""
+    """ "ring" or "path", if a connected graph is one."""
     if graph.degrees.max() > 2:
         return None
     return "ring" if graph.m == graph.n else "path"
@@ -190,12 +192,10 @@ def _spectrum(graph: Graph) -> FloatArray | None:
     return None
 
 
-def _least(
-    graph: Graph, product: Product, shift: float, kernel: FloatArray, inverse: Callable[[], Product]
-) -> float:
-    """The least eigenvalue of a symmetric matrix, given its products; the unit vector `kernel` is left out, moved up by `shift`.
+def _least(graph: Graph, product: Product, shift: float, kernel: FloatArray, inverse: Callable[[], Product]) -> float:
+    """The least eigenvalue of a symmetric matrix, given its products: by Lanczos, on the inverse if that does not converge.
 
-    Lanczos first, and Lanczos on the inverse where that does not converge.
+    The eigenvector `kernel` is left out: the direct search moves it up by `shift`.
     """
     from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
@@ -223,7 +223,7 @@ def _least(
 
 
 def _factorised(graph: Graph, N: Any, sign: float) -> Product:
-    """How to solve with I + N, or with I − N where the last user is grounded. Slow walks are on thin graphs: little fills in."""
+    """How to solve with I + N, or with I − N and the last user grounded. Slow walks are on thin graphs: little fills in."""
     from scipy.sparse import csc_array, eye_array
     from scipy.sparse.linalg import splu
 

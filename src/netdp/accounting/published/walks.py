@@ -387,7 +387,8 @@ def published_table(
 ) -> Guarantee:
     """A formula δ ↦ ε tabulated at `DELTAS`, the same for every target; where it refuses every δ, its refusal.
 
-    `formula` says whether it is the printed one. One row for each of n parties, nan at the observers; for n = None a single curve that holds for any of them.
+    One row for each of n parties, nan at the observers; for n = None a single curve that holds for any of them. `formula`
+    says whether it is the printed one.
 
     Where it refuses only the small δ, nothing is stated for them (ε = inf). Between two entries the curve is the chord.
     """
