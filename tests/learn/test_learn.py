@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from netdp.learn.descent import clipped
 
 from netdp import graphs
 from netdp.errors import DataNotFound, InvalidValue
 from netdp.learn import LogisticParties, accuracy, objective, table, train
-from netdp.learn.descent import clipped
 from netdp.protocols import CentralDescent, GossipDescent, LocalDescent
 
 

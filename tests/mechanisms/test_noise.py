@@ -1,5 +1,6 @@
 """Laplace and Gaussian randomizers: profiles against integrals of the densities, estimates, refusals."""
 
+import sys
 from itertools import pairwise
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from scipy import integrate, stats
 
 from netdp.errors import InvalidValue
-from netdp.mechanisms import Gaussian, Laplace, Mechanism
+from netdp.mechanisms import Gaussian, Laplace, Mechanism, base
 from netdp.privacy import GaussianCurve
 
 
@@ -116,6 +117,20 @@ def test_the_draws_have_the_stated_law():
     ]:
         reports = mechanism.randomize(np.zeros(20_000), rng)[:, 0]
         assert stats.kstest(reports, law.cdf).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("mechanism", [Laplace.interval(0.0, 1.0, 1.0), Gaussian(1.0, 1.0, centre=0.5)])
+def test_float_draws_give_values_away_and_the_docstrings_say_so(mechanism):
+    """{y·2⁵³ is no whole number} has probability ¼ from the value 0 and 0 from the value 1: infinitely telling."""
+    rng = np.random.default_rng(0)
+    share = []
+    for value in (0.0, 1.0):
+        digits = np.ldexp(mechanism.randomize(np.full(4000, value), rng)[:, 0], 53)
+        share.append(np.mean(digits != np.rint(digits)))
+    assert share[0] > 0.2
+    assert share[1] == 0
+    assert "for simulation only" in sys.modules[type(mechanism).__module__].__doc__
+    assert "from the value 1 never" in base.__doc__
 
 
 def test_interval_ends_belong_to_it_whatever_the_rounding():

@@ -1,6 +1,7 @@
 """PrivUnit: exact privacy against closed forms and integrals, the best threshold, the sampler's law."""
 
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -140,6 +141,20 @@ def test_narrow_caps_keep_their_digits():
     assert np.all(np.abs(angle) <= width * (1 + 1e-6))
     assert len(np.unique(angle)) > 990
     assert stats.kstest(np.abs(angle) / width, "uniform").pvalue > 1e-3
+
+
+def test_float_draws_give_vectors_away_and_the_docstring_says_so():
+    """Small first coordinates of V are multiples of 2⁻⁵³ if u is the first unit vector, mostly not if it is the second."""
+    mechanism, rng = PrivUnit(200, 1.0), np.random.default_rng(0)
+    share = []
+    for axis in (0, 1):
+        first = mechanism.randomize(np.tile(np.eye(200)[axis], (4000, 1)), rng)[:, 0]
+        digits = np.ldexp(first * mechanism.mean_length, 53)  # V, but for two roundings
+        small = np.abs(digits) < 0.02 * 2**53
+        share.append(np.mean(small & (np.abs(digits - np.rint(digits)) > 0.1)))
+    assert share[0] == 0
+    assert share[1] > 0.1
+    assert "for simulation only" in sys.modules[PrivUnit.__module__].__doc__
 
 
 def test_pieces_do_not_change_the_answer_shape(monkeypatch):

@@ -64,6 +64,24 @@ def test_rounding_never_makes_it_less_private(epsilon0):
         assert mpf(mechanism.curve.delta(0.0)) >= (exp(mpf(epsilon0)) - 1) / (exp(mpf(epsilon0)) + 6)
 
 
+@pytest.mark.parametrize(("domain", "epsilon0"), [(2, 1.5e-14), (7, 5e-14), (10**6, 7.2e-9), (10**15, 7.2), (3, 1.0)])
+def test_what_is_drawn_is_epsilon0_dp_in_both_directions(domain, epsilon0):
+    """Exactly, given uniform words: also where rounding makes the own value rarer than each other one."""
+    from mpmath import ceil, exp, mp, mpf
+
+    flip_ = RandomizedResponse(domain, epsilon0).flip
+    with mp.workdps(60):
+        flip = ceil(mpf(flip_) * 2**53) / 2**53
+        own, other = 1 - flip, flip / (domain - 1)
+        assert max(own / other, other / own) <= exp(mpf(epsilon0))
+
+
+def test_a_loss_below_the_bits_of_the_draw_is_refused():
+    """Drawn as before, RandomizedResponse(10⁶, 1e-10) would tell another value e^{7e-10} times as often as the own one."""
+    with pytest.raises(InvalidValue, match=r"epsilon0=1e-10 is too small .* 1000000 values .* give at least 7.1e-09"):
+        RandomizedResponse(10**6, 1e-10)
+
+
 def test_gamma_is_the_same_randomizer():
     mechanism = RandomizedResponse.from_gamma(5, 0.3)
     assert mechanism.epsilon0 == pytest.approx(response_epsilon(5, 0.3), rel=1e-15)

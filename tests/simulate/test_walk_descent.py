@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from netdp.learn.walk import draws, loss, train_walk, train_walks
 
 from netdp.errors import DataNotFound, InvalidValue
 from netdp.learn import LogisticParties, accuracy, objective, table
 from netdp.learn.tables import Table, unit_rows
-from netdp.learn.walk import draws, loss, train_walk, train_walks
 from netdp.protocols.walk import WalkDescent
 
 

@@ -124,13 +124,20 @@ def single_response(epsilon0: float, domain: int) -> ProfileCurve:
     return ProfileCurve([0.0, epsilon0], [top * (1 + 1e-12), 0.0])
 
 
-def said(curve: Curve, assumption: str, claim: Claim = Claim.UPPER, factor: float | None = None) -> Guarantee:
+def said(
+    curve: Curve,
+    assumption: str,
+    claim: Claim = Claim.UPPER,
+    *,
+    factor: float | None = None,
+    more: tuple[str, ...] = (),
+) -> Guarantee:
     """The loss of a baseline, in words."""
     return Guarantee(
         curve=curve,
         adjacency=Adjacency.REPLACE,
         claim=claim,
-        assumptions=(assumption,),
+        assumptions=(assumption, *more),
         references=REFERENCES,
         factor=None if factor is None else np.asarray(factor),
     )

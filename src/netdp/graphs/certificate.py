@@ -17,6 +17,12 @@ and the bound stays above λ*: a wrong guess costs sharpness, never truth. As th
 once, both may be chosen by looking. The coins are the accountant's own; with r = 8 and a = 10^−2.5 it fails with
 probability < 2·10⁻²¹.
 
+**Fresh coins.** That probability is over coins that do not depend on the graph. With coins that everybody knows beforehand,
+somebody could make a graph whose v is nearly orthogonal to all x_j. So they come from the operating system, new in every
+call, unless a seed is given (to repeat a run on a graph that nobody built against it). What is stated does not vary with
+them: λ̂ does not depend on the coins, and once λ* ≤ λ̂ + `sharpness`·(1 − λ̂) is proved, just this is said. Only where that
+is not reached, within `most` products, the last digits depend on the draw.
+
 **Rounding.** Only the component c_k = ⟨v, y_k⟩ of the computed vectors matters: c_{k+1} = 2(λ*/λ̂)c_k − c_{k−1} +
 ε_k, where |ε_k| ≤ η‖y_k‖ + 2u‖y_{k−1}‖: row sums of at most d numbers and entries of N rounded to 4u give (d +
 12)u·2/λ̂ =: η (N ≥ 0 and ‖N‖ = 1; the error of the projection is along √π ⟂ v up to u). Each ε_j reaches c_k times
@@ -64,7 +70,7 @@ def spectral_bound(
     graph: Graph,
     laziness: float = 0.0,
     *,
-    seed: int = 0,
+    seed: int | None = None,
     sharpness: float = 0.02,
     most: int = 4000,
     guess: float | None = None,
@@ -73,7 +79,8 @@ def spectral_bound(
 ) -> SpectralBound:
     """A proved upper bound on the second largest |eigenvalue| of the (lazy) simple walk.
 
-    Iterates until the bound on the gap is within `sharpness` of the estimated one, or `most` products are made.
+    Iterates until the bound on the gap is within `sharpness` of the estimated one, or `most` products are made. The coins
+    are fresh ones of the operating system; a `seed` repeats a run.
 
     >>> from netdp import graphs
     >>> found = spectral_bound(graphs.complete(5))              # eigenvalues 1 and −1/4
@@ -84,6 +91,8 @@ def spectral_bound(
         raise GraphError(f"{graph!r} is not connected: its walk has the eigenvalue 1 more than once and never mixes")
     if not 0 <= laziness < 1:
         raise InvalidValue(f"laziness must lie in [0, 1), got {laziness!r}")
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0):
+        raise InvalidValue(f"seed must be a whole number ≥ 0, or None for fresh coins, got {seed!r}")
     if graph.n == 1:
         return SpectralBound(0.0, 0.0, 0, 0.0)
     if graph.n <= dense:
@@ -93,7 +102,7 @@ def spectral_bound(
 
 @lru_cache(maxsize=8)
 def cached_bound(graph: Graph, laziness: float) -> SpectralBound:
-    """`spectral_bound` with its defaults, remembered for the graphs used last."""
+    """`spectral_bound` with its defaults, remembered for the graphs used last: one draw of coins for each per process."""
     return spectral_bound(graph, laziness)
 
 
@@ -121,7 +130,7 @@ def _dense(graph: Graph, laziness: float) -> SpectralBound:
 def _certificate(
     graph: Graph,
     laziness: float,
-    seed: int,
+    seed: int | None,
     sharpness: float,
     most: int,
     guess: float | None,
@@ -131,9 +140,9 @@ def _certificate(
 
     N = normalised(graph, laziness)
     root = np.sqrt(graph.degrees / graph.degrees.sum())
-    estimate = _lanczos(N, root, seed) if guess is None else float(guess)
+    estimate = _lanczos(N, root) if guess is None else float(guess)
     scale = min(max(estimate, 1e-3), 1.0)
-    x = np.random.default_rng(seed).standard_normal((graph.n, _VECTORS))
+    x = np.random.default_rng(seed).standard_normal((graph.n, _VECTORS))  # None: 128 bits of the operating system
 
     def times(block: FloatArray) -> FloatArray:
         out = csr_times_block(N.indptr, N.indices, N.data, block)
@@ -154,7 +163,10 @@ def _certificate(
             break
         bound = scale * math.cosh(math.acosh(max(size / left, 1.0)) / k) * (1 + 1e-12)
         best = min(best, bound)
-        if best - scale <= aim or size > 1e100:
+        if best - scale <= aim:
+            best = max(best, scale + aim)  # proved as well, and the same for all coins
+            break
+        if size > 1e100:
             break
         errors += noise * size + 4 * UNIT * length
         weighted += errors
@@ -169,13 +181,13 @@ def _certificate(
     return SpectralBound(min(best, 1.0), scale, k, FAILURE)
 
 
-def _lanczos(N: Any, root: FloatArray, seed: int) -> float:
-    """A good guess of λ*, from below; nothing depends on it but sharpness."""
+def _lanczos(N: Any, root: FloatArray) -> float:
+    """A good guess of λ*, from below; nothing depends on it but sharpness, so its start need not be secret."""
     from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 
     n = len(root)
     B = LinearOperator((n, n), matvec=lambda y: N @ y - root * (root @ y), dtype=np.float64)
-    start = np.random.default_rng([seed, 1]).standard_normal(n)
+    start = np.random.default_rng([0, 1]).standard_normal(n)
     for tolerance in (1e-2, 1e-4):
         try:
             found = eigsh(B, k=1, which="LM", v0=start, ncv=24, tol=tolerance, maxiter=60, return_eigenvectors=True)

@@ -5,6 +5,10 @@
     Gaussian             numbers, L2-bounded vectors (ε₀, δ₀), means
     PrivUnit             unit vectors                pure, means; the error grows with d, not with d² as Laplace's
 
+Privacy is stated of the laws on real numbers. The draws are for simulation: those of Laplace, Gaussian and PrivUnit are
+floating-point approximations whose last digits can give the value away; RandomizedResponse draws what it states, or
+something more private, as far as its generator's words are random (`netdp.mechanisms.base`).
+
 >>> import numpy as np
 >>> from netdp.mechanisms import RandomizedResponse
 >>> answers = RandomizedResponse(2, epsilon0=1.0)

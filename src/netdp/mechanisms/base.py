@@ -3,7 +3,15 @@
 A randomizer turns one user's value into one report. It knows three things: how to draw reports, how private one report is,
 and how to undo its own bias when many reports are averaged. Whoever holds the reports afterwards is not its business.
 
-The draws are for simulation: they come from NumPy's generators, in floating point.
+**The draws are for simulation.** What is stated of a randomizer (its curve, its ε₀ and δ₀) is true of its law on real
+numbers. `randomize` draws from NumPy's generators, in floating point, and that is not the same thing:
+
+- Laplace, Gaussian and PrivUnit only approximate their laws. Sums and products are rounded to doubles, and which doubles
+  can come out depends on the value. Measured on [0, 1]: a report y for which y·2⁵³ is no whole number comes from the
+  value 0 in a quarter of all draws, from the value 1 never. Whoever sees all digits of one such report knows the value.
+- RandomizedResponse chooses among finitely many reports, and their probabilities err on the safe side only: what is drawn
+  is ε₀-DP, exactly, if the words of the generator are uniform and independent. See `randomized_response`.
+- NumPy's generators are predictable, and so is every draw for whoever knows the seed or has seen enough of the output.
 """
 
 from __future__ import annotations
@@ -19,8 +27,16 @@ from netdp.errors import InvalidValue
 from netdp.numerics.arrays import FloatArray
 from netdp.privacy import Curve
 
-LARGEST = 50.0
-"""No randomizer with a larger ε₀ is offered: such a report is as good as the value itself."""
+IDEAL_DRAWS = (
+    "reports are drawn exactly from the randomizer's law; the float samplers of netdp.mechanisms.Laplace, Gaussian and "
+    "PrivUnit only approximate theirs, and an attacker who sees all digits can exploit it: for simulation only"
+)
+"""What every guarantee about randomized reports assumes, in words."""
+LEAST, LARGEST = 1e-50, 50.0
+"""No randomizer with a larger ε₀ is offered: such a report is as good as the value itself. With a smaller one the noise, or
+its square, would not fit in a double."""
+FURTHEST = 1e100
+"""No parameter and no value may be larger, or its square would not fit in a double."""
 
 
 @runtime_checkable
@@ -62,16 +78,26 @@ class Mechanism(Protocol):
 
 def whole(name: str, value: Any, least: int) -> int:
     """`value` as a whole number ≥ `least`, or a refusal."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
-        raise InvalidValue(f"{name} must be a whole number ≥ {least}, got {value!r}")
-    return int(value)
+    number = None if isinstance(value, bool) or not isinstance(value, numbers.Integral) else int(value)
+    if number is None or not least <= number < 2**63:
+        limit = " and < 2⁶³" if number is not None and number > least else ""
+        raise InvalidValue(f"{name} must be a whole number ≥ {least}{limit}, got {value!r}")
+    return number
 
 
 def finite(name: str, value: Any) -> float:
     """`value` as a finite number, or a refusal."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or value != value:
         raise InvalidValue(f"{name} must be a finite number, got {value!r}")
-    return float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # a whole number or a fraction of hundreds of digits
+        number = 2 * FURTHEST
+    if math.isinf(number):
+        raise InvalidValue(f"{name} must be a finite number, got {value!r}")
+    if abs(number) > FURTHEST:
+        raise InvalidValue(f"{name} must lie within ±{FURTHEST:g}, got {value!r}; rescale the values")
+    return number
 
 
 def positive(name: str, value: Any) -> float:
@@ -87,6 +113,8 @@ def local_loss(value: Any) -> float:
     number = positive("epsilon0", value)
     if number > LARGEST:
         raise InvalidValue(f"epsilon0={value!r} protects nothing; randomizers are offered up to ε₀ = {LARGEST:g}")
+    if number < LEAST:
+        raise InvalidValue(f"epsilon0={value!r} drowns everything; randomizers are offered from ε₀ = {LEAST:g} on")
     return number
 
 
@@ -105,12 +133,9 @@ def rows(values: npt.ArrayLike, dimension: int, what: str = "values") -> FloatAr
       ...
     netdp.errors.InvalidValue: row 1 of values is not finite: nan
     """
-    try:
-        array = np.asarray(values)
-    except ValueError:
-        raise InvalidValue(f"{what} must be a table of numbers, one row per user; the rows differ in length") from None
+    array = plain(values, what)
     if array.dtype.kind not in "fiu":
-        raise InvalidValue(f"{what} must be numbers, got an array of {array.dtype}")
+        raise InvalidValue(f"{what} must be numbers, got an array of {array.dtype}; convert them first")
     table = array.astype(np.float64, copy=False)
     if dimension == 1 and table.ndim == 1:
         table = table[:, None]
@@ -124,7 +149,23 @@ def rows(values: npt.ArrayLike, dimension: int, what: str = "values") -> FloatAr
         row = int(np.flatnonzero(bad)[0])
         odd = table[row][~np.isfinite(table[row])][0]
         raise InvalidValue(f"row {row} of {what} is not finite: {odd}")
+    far = np.abs(table).max(axis=1) > FURTHEST
+    if far.any():
+        row = int(np.flatnonzero(far)[0])
+        raise InvalidValue(
+            f"row {row} of {what} is beyond ±{FURTHEST:g}: {np.abs(table[row]).max():g}; rescale the values"
+        )
     return table
+
+
+def plain(values: npt.ArrayLike, what: str = "values") -> npt.NDArray[Any]:
+    """The values as an array of some kind: rows of one length, none masked out."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise InvalidValue(f"{what} has masked entries; drop those rows, or fill them with {what}.filled(…)")
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise InvalidValue(f"{what} must be a table of numbers, one row per user; the rows differ in length") from None
 
 
 def within(table: FloatArray, centre: float, reach: float, radius: float, order: int) -> FloatArray:

@@ -4,6 +4,9 @@ Every value lies within Δ/2 of a centre in L2 norm, so two values of a user dif
 telling as N(0, 1) against N(μ, 1) with μ = Δ/σ: the noise looks the same in every direction, so only the length of the
 difference matters. The profile is `GaussianCurve(μ)`; any single point (ε₀, δ₀) of it is a true statement, and `epsilon0`
 says which one is stated.
+
+**The draw is for simulation only.** All this is true of noise on real numbers. `randomize` adds doubles: which sums can
+come out depends on the value, and whoever sees all digits of a report can tell values apart (see `base`).
 """
 
 from __future__ import annotations
@@ -89,7 +92,10 @@ class Gaussian:
 
     def delta0_at(self, epsilon0: float) -> float:
         """The exact δ₀ at ε₀, rounded up."""
-        return float(self.curve.delta(epsilon0))
+        asked = finite("epsilon0", epsilon0)
+        if asked < 0:
+            raise InvalidValue(f"epsilon0 must be a finite number ≥ 0, got {epsilon0!r}")
+        return float(self.curve.delta(asked))
 
     @property
     def delta0(self) -> float:

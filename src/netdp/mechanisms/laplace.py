@@ -15,6 +15,9 @@ event is at most as telling as a half-line is about scalars, at any ε.
 
 δ is convex in e^ε; `curve` states it at many points and reads chords between them, which lie above it (by less than 10⁻⁴
 of its value, down to δ = 10⁻⁸).
+
+**The draw is for simulation only.** All this is true of noise on real numbers. `randomize` adds doubles: which sums can
+come out depends on the value, and whoever sees all digits of a report can tell values apart (see `base`).
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ from netdp.errors import InvalidValue
 from netdp.numerics.arrays import UNIT, FloatArray
 from netdp.privacy import ProfileCurve
 
-from .base import finite, generator, local_loss, positive, pulled_in, rows, whole, within
+from .base import finite, generator, local_loss, plain, positive, pulled_in, rows, whole, within
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,10 @@ class Laplace:
 
     def profile(self, epsilon: npt.ArrayLike) -> FloatArray:
         """The exact δ(ε) = 1 − e^{(ε−ε₀)/2}, without rounding to the safe side."""
-        gap = np.minimum(np.asarray(epsilon, dtype=np.float64) - self.epsilon0, 0.0)
+        asked = plain(epsilon, "epsilon")
+        if asked.dtype.kind not in "fiu" or not (asked >= 0).all():
+            raise InvalidValue(f"epsilon must be a number ≥ 0, or a list of them, got {epsilon!r}")
+        gap = np.minimum(asked - self.epsilon0, 0.0)
         return np.asarray(-np.expm1(gap / 2))
 
     @cached_property

@@ -26,6 +26,10 @@ The squared error of one report is 1/m² − 1.
 
 **Safe side.** p is set for an ε₀ smaller by 10⁻¹⁰, more than the error of q; and as NumPy's uniform numbers are multiples
 of 2⁻⁵³, "random() < 1−p" sends V off the cap at least as often as it should.
+
+**The draw is for simulation only.** That is about the cap alone. V itself is made of rounded products of u with other
+numbers: the last digits of a report depend on u, and whoever sees all of them can tell vectors apart (see `base`). For
+u = (1, 0, …) the first coordinate of V is a multiple of 2⁻⁵³, for others it is not.
 """
 
 from __future__ import annotations

@@ -5,8 +5,14 @@ P_x(S) − e^ε P_x′(S) is a sum over the reports in S of p − e^ε q (at x),
 ε ≥ 0 only x can add to it. So δ(ε) = (e^ε₀ − e^ε)₊/(e^ε₀+k−1), exactly and in both directions. It is linear in e^ε up to
 ε₀, so two points state it without loss.
 
-**The draw** errs on the safe side. NumPy's uniform numbers are multiples of 2⁻⁵³, so "random() < t" happens with probability
-⌈2⁵³t⌉/2⁵³ ≥ t: another value is told at least as often as it should be; which one is drawn without bias.
+**The draw** is a choice among k reports, and no digits are left over that could tell more. It is ε₀-DP, exactly, if the
+words of the generator are uniform and independent. Proof. NumPy's uniform numbers are multiples of 2⁻⁵³, so "random() < t"
+happens with probability ⌈2⁵³t⌉/2⁵³ ≥ t, and `flip` is rounded up: another value is told with probability f + d, where f =
+(k−1)q and 0 ≤ d ≤ 17u, u = 2⁻⁵³; which one is drawn without bias (by rejection). Two laws put (1−f−d) = p − d and (f+d)/(k−1)
+= q + d/(k−1) on the two values in question, and the same on every other report. p/q = e^ε₀, so the first ratio,
+(p−d)/(q+d/(k−1)), is at most e^ε₀. The other way round, q + d/(k−1) ≤ e^ε₀(p − d) asks for d(e^ε₀ + 1/(k−1)) ≤
+(e^2ε₀ − 1)q, and d ≤ (e^ε₀−1)/(e^ε₀+k−1) is enough; it is so for ε₀ ≥ 64ku, and a smaller ε₀ is refused. ∎ What this leaves
+open is the generator: NumPy's are predictable, for simulation.
 
 **Estimate.** The share of reports equal to j has the mean f_j·p + (1 − f_j)·q, so (share − q)/(p − q) is unbiased for the
 frequency f_j. Its variance is [f_j p(1−p) + (1−f_j) q(1−q)]/(n(p−q)²) given the values; summed over j, it no longer
@@ -28,7 +34,7 @@ from netdp.errors import InvalidValue
 from netdp.numerics.arrays import UNIT, FloatArray, IntArray
 from netdp.privacy import ProfileCurve
 
-from .base import generator, local_loss, positive, whole
+from .base import generator, local_loss, plain, positive, whole
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,12 @@ class RandomizedResponse:
     def __post_init__(self) -> None:
         object.__setattr__(self, "domain", whole("domain", self.domain, least=2))
         object.__setattr__(self, "epsilon0", local_loss(self.epsilon0))
+        least = 64 * self.domain * UNIT
+        if self.epsilon0 < least:
+            raise InvalidValue(
+                f"epsilon0={self.epsilon0!r} is too small for a choice among {self.domain} values by numbers of 53 bits; "
+                f"give at least {least:.1e}, or fewer values"
+            )
 
     @classmethod
     def from_gamma(cls, domain: int, gamma: float) -> Self:
@@ -93,7 +105,7 @@ class RandomizedResponse:
 
     def check(self, values: npt.ArrayLike) -> IntArray:
         """The values as whole numbers 0 … k−1."""
-        array = np.asarray(values)
+        array = plain(values)
         if array.ndim != 1 or not array.size:
             raise InvalidValue(f"values must be a list with one value per user, got an array of shape {array.shape}")
         if array.dtype.kind not in "iub":
@@ -128,7 +140,9 @@ class RandomizedResponse:
 
     def variance(self, frequencies: npt.ArrayLike, reports: int) -> FloatArray:
         """The variance of each estimated frequency, given the true ones."""
-        f, n = np.asarray(frequencies, dtype=np.float64), whole("reports", reports, least=1)
+        f, n = plain(frequencies, "frequencies"), whole("reports", reports, least=1)
+        if f.dtype.kind not in "fiu" or not ((f >= 0) & (f <= 1)).all():
+            raise InvalidValue(f"frequencies must be numbers in [0, 1], one for each value, got {frequencies!r}")
         p, q = self.keep, self.other
         return np.asarray((f * p * (1 - p) + (1 - f) * q * (1 - q)) / (n * (p - q) ** 2))
 

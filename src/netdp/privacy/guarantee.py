@@ -51,7 +51,7 @@ class Claim(StrEnum):
     """Monte Carlo or another approximation; may err to either side, by about its interval."""
 
     PUBLISHED = "published"
-    """A formula from a paper, computed as printed, mistakes included. Never offered as a guarantee."""
+    """A formula from a paper, mistakes included, as printed unless it says otherwise. Never offered as a guarantee."""
 
     @property
     def is_certified(self) -> bool:
@@ -68,7 +68,7 @@ _MEANING = {
     Claim.EXACT: "exact: the true loss, attained in the worst case",
     Claim.UPPER: "upper: a proved bound; the true loss is never larger",
     Claim.ESTIMATE: "estimate: an approximation that may err to either side; it is NOT a bound",
-    Claim.PUBLISHED: "published: a formula from a paper computed as printed; it is NOT a bound",
+    Claim.PUBLISHED: "published: a formula from a paper, with its mistakes; it is NOT a bound",
 }
 
 

@@ -87,7 +87,7 @@ def test_large_heap_against_mpmath():
     epsilon = heap.epsilon(1e-12)
     with mpmath.workdps(40):
         e, grow = mpmath.exp(1), mpmath.exp(mpmath.mpf(epsilon))
-        for j in (0, len(heap.which) // 2, len(heap.which) - 1):
+        for j in (0, len(heap.cells.which) // 2, len(heap.cells.which) - 1):
             s = int(heap.coins.s[j])
             a = math.ceil(s * (grow * e - 1) / ((e - 1) * (1 + grow)))
             g = mpmath.binomial(s - 1, a - 1) / mpmath.mpf(2) ** (s - 1)
@@ -297,6 +297,48 @@ def test_approximate_randomizers():
     curve = near.profile()
     assert (np.diff(curve.deltas) <= 0).all()
     assert near.epsilon(1e-6) <= curve.epsilon(1e-6) <= near.epsilon(1e-6) * 1.001
+
+
+@pytest.mark.parametrize("delta0", [1e-12, 1e-6, 0.1, 1 / 3])
+@pytest.mark.parametrize("epsilon0", [0.1, 1.0, 2.3])
+def test_from_epsilon0_on_delta_is_delta0_exactly(epsilon0, delta0):
+    """At (ε₀, δ₀) the randomizer's own statement holds, without a rounding factor that would make ε(δ₀) infinite."""
+    for others, extra in ((0, {}), (50, {}), (2000, {"keep": 0.5, "told": 0.25})):
+        heap = Heap.of(others, epsilon0, delta0=delta0, **extra)
+        assert heap.deltas([epsilon0, 2 * epsilon0]).tolist() == [delta0, delta0]
+        assert heap.deltas(math.nextafter(epsilon0, 0.0))[0] > delta0
+        assert heap.epsilon(delta0) == epsilon0
+        assert heap.epsilon(math.nextafter(delta0, 0.0)) == math.inf
+        curve = heap.profile()
+        assert curve.epsilon(delta0) == epsilon0
+        assert curve.epsilon(math.nextafter(delta0, 0.0)) == math.inf
+
+
+def test_unknown_keywords_of_a_heap_are_refused_by_name():
+    for call in (
+        lambda: shuffled_profile(5, 1.0, banana=1),
+        lambda: shuffled_epsilon(5, 1.0, 1e-3, banana=1),
+    ):
+        with pytest.raises(InvalidValue, match=r"no 'banana'; it is made of others, epsilon0, p, q, sure, .*told"):
+            call()
+    options = {"keep": 0.7, "told": 0.1, "p": 0.2, "q": 0.5}
+    heap = Heap.of(40, 1.0, **options)
+    assert shuffled_epsilon(40, 1.0, 1e-2, **options) == heap.epsilon(1e-2)
+    assert (shuffled_profile(40, 1.0, **options).deltas == heap.profile().deltas).all()
+
+
+def test_cells_add_up_and_are_named():
+    """All mass is in a cell, missing, or that of a victim whose blank is told."""
+    told = Heap.of(500, 1.5, p=0.1, q=0.1 * math.exp(1.5)).cells
+    symbol = 0.1 * math.exp(1.5) + 0.1
+    assert told.weight.sum() == pytest.approx(symbol, rel=1e-12)
+    assert (told.symbol == 1).all()
+    counted = Heap.of(500, 1.5, p=0.1, q=0.1 * math.exp(1.5), blank=0.8).cells
+    assert counted.weight.sum() + counted.missing == pytest.approx(1, rel=1e-12)
+    assert counted.sizes[counted.which].min() >= 1
+    assert (counted.symbol <= 1).all()
+    # the mean of P(victim has a symbol | cell) is its probability, up to the width of the bins
+    assert counted.weight @ counted.symbol == pytest.approx(symbol, rel=5e-3)
 
 
 def test_approximate_brute_force():

@@ -392,3 +392,30 @@ def test_mean_of_one_over_the_distance_to_the_next_look():
     rest = np.arange(1, T + 1)
     released = (seen[rest - 1] + (1 - 1 / n) ** rest / rest).mean()
     assert released / endless == pytest.approx(1.1, abs=0.02)
+
+
+def test_the_ring_histogram_says_one_thing_about_what_it_computes():
+    loss = published(RingHistogram(1500, 2, 5, 0.96))
+    said = [*loss.assumptions, loss.claim.meaning]
+    assert not any("as printed" in line for line in said)
+    assert sum("with one correction" in line for line in said) == 1
+    assert any("as printed" in line for line in published(RingSum(50, 3, 9.0)).assumptions)
+    one = 12 * RingHistogram(1500, 2, 5, 0.96).epsilon0 * math.sqrt(math.log(4e6) / 1500)  # δ/2K per round
+    assert loss.epsilon(1e-6)[1] == pytest.approx(composed(one, 2, 5e-7), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        RingSum(50, 3, 9.0),
+        RingHistogram(1500, 2, 5, 0.96),
+        WalkSum(100, 1000, 50.0),
+        WalkHistogram(10_000, 10_000, 4, 0.97),
+        WalkDescent(100, 1000, sigma=5.0, step=0.1),
+    ],
+    ids=lambda p: p.kind,
+)
+def test_unknown_options_are_refused_by_name(protocol):
+    assert math.isfinite(np.nanmax(published(protocol).epsilon(1e-5)))
+    with pytest.raises(TypeError, match="banana"):
+        published(protocol, banana=1)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from netdp import graphs
 from netdp.accounting.shuffle.separation import _Powers, fewest_rounds, separation
 from netdp.errors import GraphError, InvalidValue, Unsupported
-from netdp.graphs.certificate import FAILURE, normalised, spectral_bound
+from netdp.graphs.certificate import FAILURE, cached_bound, normalised, spectral_bound
 from netdp.protocols import Shuffle
 
 
@@ -64,6 +64,23 @@ def test_the_certificate_sees_a_hidden_eigenvalue():
     assert truth > 0.99
     assert spectral_bound(graph, dense=0, guess=0.1).value >= truth
     assert 1 - truth >= spectral_bound(graph, dense=0).gap > 0.9 * (1 - truth)
+
+
+def test_coins_are_fresh_unless_a_seed_is_given():
+    """A graph may be made by an adversary: fixed coins would be known to it. Stopped early, the bound shows its coins."""
+    early = {"dense": 0, "most": 40}
+    assert spectral_bound(GRAPHS[1], **early).value != spectral_bound(GRAPHS[1], **early).value
+    assert spectral_bound(GRAPHS[1], seed=5, **early) == spectral_bound(GRAPHS[1], seed=5, **early)
+    assert spectral_bound(GRAPHS[1], seed=5, **early) != spectral_bound(GRAPHS[1], seed=6, **early)
+    big = graphs.regular(700, 4, 0)
+    assert cached_bound(big, 0.0) is cached_bound(big, 0.0)  # one draw per process
+
+
+def test_what_is_stated_does_not_vary_with_the_coins():
+    truth = true_lambda(GRAPHS[2])
+    found = {spectral_bound(GRAPHS[2], dense=0, seed=seed, most=4000).value for seed in (None, None, 1, 2, 3)}
+    assert len(found) == 1
+    assert truth <= found.pop() <= truth + 0.03 * (1 - truth)
 
 
 def test_any_seed():
@@ -143,4 +160,7 @@ def test_refusals():
         spectral_bound(graphs.Graph.from_edges(4, [(0, 1), (2, 3)]))
     with pytest.raises(InvalidValue, match="laziness"):
         spectral_bound(GRAPHS[0], 1.0)
+    for seed in ("x", -1, 1.5, True):
+        with pytest.raises(InvalidValue, match="seed must be a whole number"):
+            spectral_bound(GRAPHS[0], seed=seed)
     assert math.isclose(spectral_bound(graphs.ring(4)).value, 1.0)  # bipartite: eigenvalue −1

@@ -2,15 +2,19 @@
 
 import itertools
 import math
+import operator
+from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
 
 from netdp import graphs
+from netdp.accounting import local_dp, trusted_curator
 from netdp.accounting.heap.clones import shuffled_epsilon, shuffled_profile
 from netdp.accounting.shuffle import shuffling
 from netdp.accounting.shuffle.separation import separation
-from netdp.accounting.table import certified
+from netdp.accounting.table import certified, published
 from netdp.errors import InvalidValue, Unsupported
 from netdp.protocols import Shuffle
 
@@ -50,11 +54,12 @@ def single(law, n):
     return out
 
 
-def distance(P, Q, epsilon):
-    grow = math.exp(epsilon)
+def distances(P, Q):
+    """δ at EPSILONS, the larger of both directions."""
     keys = P.keys() | Q.keys()
-    gaps = np.array([(P.get(k, 0.0), Q.get(k, 0.0)) for k in keys])
-    return max(np.maximum(gaps @ [1, -grow], 0).sum(), np.maximum(gaps @ [-grow, 1], 0).sum())
+    p, q = (np.array([law.get(k, 0.0) for k in keys]) for law in (P, Q))
+    grow = np.exp(EPSILONS)[:, None]
+    return np.maximum(np.maximum(p - grow * q, 0).sum(axis=1), np.maximum(q - grow * p, 0).sum(axis=1))
 
 
 def truth(protocol, victim):
@@ -73,7 +78,7 @@ def truth(protocol, victim):
     worst = np.zeros(len(EPSILONS))
     for others in itertools.product((0, 1), repeat=n - 1):
         sides = [view([*others[:victim], x, *others[victim:]]) for x in (0, 1)]
-        worst = np.maximum(worst, [distance(*sides, e) for e in EPSILONS])
+        worst = np.maximum(worst, distances(*sides))
     return worst
 
 
@@ -115,7 +120,7 @@ def test_where_positions_are_exactly_stationary_it_is_the_uniform_shuffler():
     contents = np.zeros(len(EPSILONS))
     for others in itertools.product((0, 1), repeat=3):
         sides = [heap([list(enumerate(RESPONSE[x])) for x in (*others, own)]) for own in (0, 1)]
-        contents = np.maximum(contents, [distance(*sides, e) for e in EPSILONS])
+        contents = np.maximum(contents, distances(*sides))
     assert truth(protocol, 0) == pytest.approx(contents, abs=1e-12)
     assert (contents <= loss.curve.delta(EPSILONS)).all()
 
@@ -126,6 +131,7 @@ def test_irregular_degrees_cost_nothing_once_mixed():
     assert certified(protocol, "curator").epsilon(1e-3) == pytest.approx(shuffled_epsilon(29, 1.0, 1e-3), rel=2e-3)
 
 
+@cache
 def colluding_truth(protocol, spy, victim):
     """As `truth`, for the curator and one user who links, reads and times everything that passes through its hands."""
     P, t = protocol.transition.toarray(), protocol.rounds
@@ -150,7 +156,7 @@ def colluding_truth(protocol, spy, victim):
     for data in itertools.product((0, 1), repeat=len(rest)):
         base = heap([made[u, x] for u, x in zip(rest, data, strict=True)])
         sides = [add(base, made[victim, x]) for x in (0, 1)]
-        worst = np.maximum(worst, [distance(*sides, e) for e in EPSILONS])
+        worst = np.maximum(worst, distances(*sides))
     return worst
 
 
@@ -172,6 +178,66 @@ def test_one_colluder(graph, rounds, laziness):
         assert np.nanmax(bound.delta(0.0)) < 0.97 * local  # something is gained
 
 
+@pytest.mark.parametrize(("graph", "rounds", "laziness"), [(graphs.complete(4), 2, 0.25), (KITE, 3, 0.3)])
+def test_a_colluders_neighbour_stays_near_epsilon0_and_not_at_it(graph, rounds, laziness):
+    """δ_u(ε) ≥ δ_{ε₀}(ε)(1 − ℓ)/degree, by all walks; yet below δ = 1/degree smaller ε than ε₀ are true, and said."""
+    protocol = Shuffle(graph, rounds, E0, laziness=laziness)
+    spy, victim = 0, 1
+    degree = int(graph.degrees[victim])
+    alone = (math.exp(E0) - np.exp(EPSILONS)) / (math.exp(E0) + 1)
+    real = colluding_truth(protocol, spy, victim)
+    assert (real >= alone * (1 - laziness) / degree - 1e-12).all()
+    bound = shuffling.coalition_curve(protocol, (spy,), shuffling.hide(protocol, (spy,)))
+    said = float(bound.epsilon(0.3 / degree)[victim])
+    assert real[EPSILONS == 0.95] < 0.3 / degree  # so ε < 0.95 is true at this δ
+    assert 0.2 < math.log(3 - 4 * 0.3 / (1 - laziness)) < said < 0.99 * E0
+
+
+def small_graphs():
+    for seed in range(12):
+        yield graphs.erdos_renyi(4 + seed % 6, 0.6, seed).largest_component()
+    yield KITE
+    yield graphs.complete(7)
+    yield graphs.ring(7)
+
+
+def test_rounding_never_makes_a_report_better_hidden_than_it_is():
+    """a_u against min_i Q^t(u, i)/ν_i in exact fractions: plain floats are above it for many users, hide for none."""
+    above = users = 0
+    for graph, laziness in itertools.product(small_graphs(), (0.0, 0.3)):
+        if graph.n < 4 or (graph.is_bipartite and not laziness):
+            continue
+        protocol = Shuffle(graph, 12, 1.0, laziness=laziness)
+        hiding = shuffling.hide(protocol, (0,))
+        honest = list(range(1, graph.n))
+        part = graph.subgraph(honest).components()
+        lazy = Fraction(laziness)
+        Q = [
+            [lazy * (u == w) + (1 - lazy) * Fraction(int(graph.has_edge(u, w)), int(graph.degrees[u])) for w in honest]
+            for u in honest
+        ]
+        power = [[Fraction(int(i == j)) for j in range(len(honest))] for i in range(len(honest))]
+        for _ in range(hiding.time):
+            power = [[sum(map(operator.mul, row, column)) for column in zip(*Q, strict=True)] for row in power]
+        for c in range(part.max() + 1):
+            mine = np.flatnonzero(part == c)
+            if len(mine) < 2:
+                continue
+            law = shuffling._quasi_stationary(protocol.transition[honest][:, honest].tocsr(), part == c)
+            assert sum(map(Fraction, law.tolist())) >= 1  # what it is too large by is on the safe side
+            degree = int(np.diff(protocol.transition.indptr).max())
+            margin = 1 - hiding.time * 4 * (degree + 4) * Fraction(1, 2**53)
+            for u in mine.tolist():
+                exact = min(power[u][i] / Fraction(x) for i, x in zip(mine.tolist(), law.tolist(), strict=True))
+                found = Fraction(float(hiding.chance[honest[u]]))
+                assert found <= exact
+                assert found >= exact * (1 - 2 * (1 - margin)) - Fraction(1, 2**60)
+                above += found > exact * margin  # the same without the margin would be too large
+                users += 1
+    assert users > 60
+    assert above >= 8
+
+
 def test_more_colluders_never_help_privacy():
     protocol = Shuffle(graphs.regular(60, 8, 0), 12, 1.0)
     one, two = (certified(protocol, ("curator", *who)) for who in ([5], [5, 17]))
@@ -180,7 +246,7 @@ def test_more_colluders_never_help_privacy():
     assert one.observers == "curator with user 5"
     far = np.array([u for u in both if not protocol.graph.has_edge(u, 5)])
     assert one.epsilon(0.2)[far].max() < 0.9
-    # a neighbour hands its report to the colluder with probability 1/8: no ε below ε₀ at a δ well under that
+    # a neighbour hands its report to the colluder with probability 1/8: ε stays near ε₀ at a δ well under that
     near = protocol.graph.neighbors(5)
     assert one.epsilon(1e-3)[near].min() > 0.95
 
@@ -206,6 +272,22 @@ def test_statement():
     assert big.epsilon(1e-5) == pytest.approx(shuffled_epsilon(1799, 1.0, 1e-5), rel=1e-2)
 
 
+def test_every_guarantee_says_that_ideal_draws_are_assumed():
+    protocol = Shuffle(graphs.regular(200, 10, 1), 25, 1.0)
+    for loss in (
+        certified(protocol, "curator"),
+        certified(protocol, ("curator", 3)),
+        certified(protocol.replace(delta0=1e-9), "curator"),
+        published(protocol, "curator"),
+        local_dp(protocol),
+        trusted_curator(protocol),
+    ):
+        (said,) = (line for line in loss.assumptions if "drawn exactly from the randomizer's law" in line)
+        assert "Laplace, Gaussian and PrivUnit only approximate theirs" in said
+        assert "for simulation only" in said
+        assert said in loss.describe()
+
+
 def test_walks_that_do_not_mix_are_refused_with_a_way_out():
     short = Shuffle(graphs.regular(200, 4, 1), 3, 2.0)
     with pytest.raises(Unsupported, match=r"after 3 rounds.*s ≤ 1.*epsilon0 = 2.*rounds=\d+ would do") as refusal:
@@ -220,6 +302,17 @@ def test_approximate_randomizer():
     near = certified(Shuffle(graph, 25, 1.0, delta0=1e-9), "curator")
     tau = 1e-9 * (1 + 2 * 199 / math.e)
     assert pure.delta(0.2) < near.delta(0.2) <= pure.delta(0.2) + 2.3 * tau + 1e-3 * pure.delta(0.2)
+
+
+@pytest.mark.parametrize("delta0", [1e-9, 1e-3])
+def test_at_delta0_the_loss_is_epsilon0_and_not_infinite(delta0):
+    protocol = Shuffle(graphs.regular(60, 10, 1), 25, 1.3, delta0=delta0)
+    assert certified(protocol, "curator").epsilon(delta0) == 1.3
+    assert local_dp(protocol).epsilon(delta0) == 1.3
+    assert trusted_curator(protocol).epsilon(delta0) == 1.3
+    against = certified(protocol, ("curator", 4)).epsilon(delta0)
+    assert (np.delete(against, 4) == 1.3).all()
+    assert certified(protocol, "curator").epsilon(delta0 * 0.999) == math.inf
 
 
 @pytest.mark.parametrize(

@@ -183,3 +183,9 @@ def test_statement_and_limits():
 def test_more_users_hide_better():
     worst = [np.nanmax(certified(RingHistogram(n, 1, 2, 0.5), (n // 2,)).epsilon(1e-6)) for n in (50, 200, 800)]
     assert worst[0] > 1.8 * worst[1] > 1.8 * 1.8 * worst[2]
+
+
+def test_unknown_options_are_refused_by_name():
+    assert certified(RingHistogram(10, 1, 2, 0.5), (3,), progress=None).claim == "upper"
+    with pytest.raises(TypeError, match="banana"):
+        certified(RingHistogram(10, 1, 2, 0.5), (3,), banana=1)

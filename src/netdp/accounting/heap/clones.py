@@ -1,5 +1,11 @@
 """What a perfectly shuffled heap of randomized reports reveals: hiding among the clones, computed numerically.
 
+**Words.** A *heap* is what a shuffler hands over: reports without names and in no order, so that only the number of each
+kind can be seen. The *victim* is the user in question; everybody else's data are fixed. Something is *told* if the proof
+gives it to the observer for nothing, such as whose a report is and what it says: that can only add to what is learned, so a
+bound for an observer who was told is a bound. A *symbol* (0 or 1) is a report that speaks for one of the victim's two
+values; a *blank* is a report that speaks for neither.
+
 **The blanket.** Let R be ε₀-DP, e = e^ε₀, γ = e^ε, and R₀, R₁ the laws of the victim's report under its two values.
 Everybody else's report has a law R_i ≥ ω, ω = max(R₀, R₁)/e: with probability ω's mass it is a draw from ω, whatever
 the data. Tell the observer which of the others' reports are not, and what they say. Then, with n reports in all,
@@ -45,22 +51,24 @@ keep. And never more than local: δ₀ + (1 − δ₀)δ_{ε₀}(ε).
 **Rounding.** All probabilities are products and sums of positive numbers along recurrences of some 30√n steps:
 relative errors below 10⁻¹⁰ at n = 10⁶, counted and added. The one subtraction, δ_s = gB − (e^ε − 1)G (g a
 probability, G a tail), gets its own bound. Whatever lies outside a window is bounded by a geometric series and added
-with the local δ. From ε₀ on, δ = 0 exactly.
+with the local δ. From ε₀ on, δ = 0 exactly, or δ₀ exactly.
 """
 
 from __future__ import annotations
 
+import inspect
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from netdp.errors import InvalidValue, Unsupported
-from netdp.numerics.arrays import UNIT, FloatArray, IntArray
+from netdp.numerics.arrays import UNIT, FloatArray
 from netdp.privacy import ProfileCurve
 
-from .counts import Coins, Law, blank_cells, sum_of, symbol_cells
+from .counts import NO_CELLS, Cells, Coins, Law, blank_cells, sum_of, symbol_cells
 
 _LARGEST_EPSILON0 = 600.0
 _TOLERANCE = 3e-4  # relative, of ε read off a chord instead of computed
@@ -70,68 +78,39 @@ def shuffled_profile(
     others: int,
     epsilon0: float,
     *,
-    p: float | None = None,
-    q: float | None = None,
-    sure: int = 0,
-    sure_p: float | None = None,
-    keep: float = 1.0,
     epsilons: ArrayLike | None = None,
-    blank: float | None = None,
-    delta0: float = 0.0,
-    told: float = 0.0,
+    **makeup: Any,
 ) -> ProfileCurve:
     """δ(ε) of one report shuffled uniformly among `others` reports of the same ε₀-DP randomizer.
 
-    Parameters
-    ----------
-    others : how many other reports there are.
-    epsilon0 : ε₀.
-    p : probability of each symbol in another's report, whatever the data.
-    q : probability of the own symbol in the victim's report; the other symbol has q e^−ε₀. By default p = 1/(e^ε₀ + 1) and
-        q = e^ε₀/(e^ε₀ + 1), right for every ε₀-DP randomizer.
-    sure, sure_p : so many elements that are in the heap anyway, and the probability of each symbol in them; p and q must
-        then be the randomizer's own.
-    keep : each of the others is in the heap with this probability, independently, and is told otherwise.
-    epsilons : where δ is wanted; by default knots that make ε(δ) exact within 0.1 % for δ from 1e-16 to 0.1.
-    blank : probability that another's report is a blank of the same law as the victim's; by default blanks are told.
-    delta0 : δ₀ of an (ε₀, δ₀) randomizer.
-    told : the observer is told which report is the victim's with this probability, drawn independently of everything.
+    `epsilons` says where δ is wanted; by default knots that make ε(δ) exact within 0.1 % for δ from 1e-16 to 0.1.
+    `makeup` is what else the heap is made of: the keywords of `Heap.of`.
 
     >>> curve = shuffled_profile(9497, 1.0)
     >>> print(f"{curve.epsilon(2e-6):.4f} {curve.epsilon(0.0):.1f}")
     0.0421 1.0
     """
-    heap = Heap.of(
-        others, epsilon0, p=p, q=q, sure=sure, sure_p=sure_p, keep=keep, blank=blank, delta0=delta0, told=told
-    )
-    return heap.profile(epsilons)
+    return _heap(others, epsilon0, makeup).profile(epsilons)
 
 
-def shuffled_epsilon(
-    others: int,
-    epsilon0: float,
-    delta: float,
-    *,
-    p: float | None = None,
-    q: float | None = None,
-    sure: int = 0,
-    sure_p: float | None = None,
-    keep: float = 1.0,
-    blank: float | None = None,
-    delta0: float = 0.0,
-    told: float = 0.0,
-) -> float:
-    """The least ε with δ(ε) ≤ δ, computed directly and rounded up; inf if there is none (δ < δ₀).
+def shuffled_epsilon(others: int, epsilon0: float, delta: float, **makeup: Any) -> float:
+    """The least ε with δ(ε) ≤ δ, computed directly and rounded up; inf if there is none (δ < δ₀). `makeup`: see `Heap.of`.
 
     >>> print(f"{shuffled_epsilon(9497, 0.5, 2e-6):.4f} {shuffled_epsilon(9497, 2.0, 2e-6):.4f}")
     0.0175 0.1121
     """
     if isinstance(delta, bool) or not isinstance(delta, int | float) or not 0 <= delta <= 1:
         raise InvalidValue(f"delta must lie in [0, 1], got {delta!r}")
-    heap = Heap.of(
-        others, epsilon0, p=p, q=q, sure=sure, sure_p=sure_p, keep=keep, blank=blank, delta0=delta0, told=told
-    )
-    return heap.epsilon(float(delta))
+    return _heap(others, epsilon0, makeup).epsilon(float(delta))
+
+
+def _heap(others: int, epsilon0: float, makeup: dict[str, Any]) -> Heap:
+    """`Heap.of`, an unknown keyword refused by name."""
+    known = inspect.signature(Heap.of).parameters
+    for name in makeup:
+        if name not in known:
+            raise InvalidValue(f"a heap knows no {name!r}; it is made of {', '.join(known)}")
+    return Heap.of(others, epsilon0, **makeup)
 
 
 def response_profile(
@@ -170,20 +149,15 @@ def response_profile(
 
 @dataclass(frozen=True)
 class Heap:
-    """A heap of reports with one victim, ready to be asked for δ at any ε.
+    """A heap of reports with one victim, ready to be asked for δ at any ε: `Heap.of` makes it.
 
-    Bins of the number of symbols: `coins` holds the lower ends; bin j has its own at `which[j]` and the probability
-    `weight[j]`; in it the victim has a symbol with probability `w[j]`.
+    `cells` are the bins of the number of symbols, `coins` what hides a symbol in each of them; None if nothing does.
     """
 
     epsilon0: float
     q: float
     coins: Coins | None
-    which: IntArray
-    weight: FloatArray
-    w: FloatArray
-    missing: float
-    relative: float
+    cells: Cells
     tau: float
     delta0: float
     told: float
@@ -203,7 +177,22 @@ class Heap:
         delta0: float = 0.0,
         told: float = 0.0,
     ) -> Heap:
-        """Checked, with the law of the counts."""
+        """Checked, with the law of the counts.
+
+        Parameters
+        ----------
+        others : how many other reports there are.
+        epsilon0 : ε₀.
+        p : probability of each symbol in another's report, whatever the data.
+        q : probability of the own symbol in the victim's report; the other symbol has q e^−ε₀. By default p = 1/(e^ε₀ + 1)
+            and q = e^ε₀/(e^ε₀ + 1), right for every ε₀-DP randomizer.
+        sure, sure_p : so many elements that are in the heap anyway, and the probability of each symbol in them; p and q
+            must then be the randomizer's own.
+        keep : each of the others is in the heap with this probability, independently, and is told otherwise.
+        blank : probability that another's report is a blank of the same law as the victim's; by default blanks are told.
+        delta0 : δ₀ of an (ε₀, δ₀) randomizer.
+        told : the observer is told which report is the victim's with this probability, drawn independently of everything.
+        """
         others, sure = _whole("others", others), _whole("sure", sure)
         eps0 = _number("epsilon0", epsilon0, 0.0, math.inf)
         if eps0 == 0:
@@ -226,7 +215,7 @@ class Heap:
         sure_p = 0.0 if sure_p is None else _number("sure_p", sure_p, 0.0, 0.5)
         tau = delta0 * (1 + 2 * others * math.exp(-eps0))
         keep *= 1 - delta0
-        coins, which, weight, w, missing, relative = None, np.zeros(0, np.int64), np.zeros(0), np.zeros(0), 1.0, 0.0
+        cells, coins = NO_CELLS, None
         if others + sure:
             nu = 0.0 if blank is None else _number("blank", blank, 0.0, 1.0 - 2 * p)
             if blank is None or nu == 0 or symbol == 1:
@@ -243,10 +232,9 @@ class Heap:
                         f"proportion p : blank = {p:g} : {nu:g} in sure elements, too; drop blank to have blanks told"
                     )
                 cells = blank_cells(others, keep, p, nu, sure, symbol)
-            sizes, which, weight, w, missing, relative = cells
-            coins = Coins.of(sizes)
+            coins = Coins.of(cells.sizes)
         told = _number("told", told, 0.0, 1.0)
-        return cls(eps0, q, coins, which, weight, w, missing, relative, tau, delta0, told)
+        return cls(eps0, q, coins, cells, tau, delta0, told)
 
     def local(self, eps: FloatArray) -> FloatArray:
         """δ of the victim's report alone, without δ₀."""
@@ -260,16 +248,19 @@ class Heap:
     def hidden(self, eps: FloatArray) -> FloatArray:
         """δ of the pure randomizer when the victim is not told."""
         local = self.local(eps)
-        hidden = self.missing * local
+        cells = self.cells
+        hidden = cells.missing * local
         inside = eps < self.epsilon0
         if self.coins is not None and inside.any():
             asked = eps[inside]
             total = np.zeros(len(asked))
             rows = max(1, 2_000_000 // len(asked))
-            for i in range(0, len(self.which), rows):
+            for i in range(0, len(cells.which), rows):
                 part = slice(i, i + rows)
-                total += self.weight[part] @ self.coins.deltas(self.which[part], self.w[part], self.epsilon0, asked)
-            hidden[inside] += total * (1 + self.relative)
+                total += cells.weight[part] @ self.coins.deltas(
+                    cells.which[part], cells.symbol[part], self.epsilon0, asked
+                )
+            hidden[inside] += total * (1 + cells.relative)
         return np.minimum(hidden, local)
 
     def finished(self, hidden: FloatArray, eps: FloatArray, told: ArrayLike) -> FloatArray:
@@ -278,10 +269,11 @@ class Heap:
         pure = np.minimum((1 - share) * hidden + share * local, local)
         if not self.delta0:
             return pure
-        # (ε₀, δ₀): beyond ε₀ only the local statement is free of the error of the whole heap
+        # (ε₀, δ₀): the local statement alone is free of the error of the whole heap, and from ε₀ on it is δ₀, unrounded
         with np.errstate(over="ignore"):
             shuffled = pure + (2 + np.expm1(eps)) * self.tau
-        return np.minimum(np.minimum(shuffled, self.delta0 + (1 - self.delta0) * local) * (1 + 8 * UNIT), 1.0)
+        alone = np.where(local > 0, (self.delta0 + (1 - self.delta0) * local) * (1 + 8 * UNIT), self.delta0)
+        return np.minimum(np.minimum(shuffled * (1 + 8 * UNIT), alone), 1.0)
 
     def epsilon(self, delta: float) -> float:
         """The least ε with δ(ε) ≤ delta, rounded up."""

@@ -1,5 +1,8 @@
 """How many symbols a heap of reports holds, and what fair coins hide: the numbers behind `clones`.
 
+(A heap is a set of reports without names or order. A symbol is a report for one of the two values in question, a blank one
+for neither. The observer is told what the proof hands it for nothing. `clones` has the words and the proofs.)
+
 Laws on whole numbers are computed along ratio recurrences from the mode, so that all terms are positive and only relative
 errors of a few units per step arise; each law carries the number of its steps and a bound on the mass outside its window
 (a geometric series beyond the ends). Numbers of symbols are taken in narrow bins, each with the δ of its lower end.
@@ -9,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -139,7 +143,25 @@ class Law:
         return first, last, np.add.reduceat(self.chance, first - self.low)
 
 
-Cells = tuple[IntArray, IntArray, FloatArray, FloatArray, float, float]
+class Cells(NamedTuple):
+    """Bins of the number s of symbols in a heap, the victim's included; each is taken at its lower end."""
+
+    sizes: IntArray
+    """The different lower ends."""
+    which: IntArray
+    """Bin j has the lower end sizes[which[j]]."""
+    weight: FloatArray
+    """The probability of bin j; where blanks are told, of bin j and a victim with a symbol."""
+    symbol: FloatArray
+    """At most this is the probability that the victim has a symbol, given bin j."""
+    missing: float
+    """The probability outside of all bins: there the local δ counts."""
+    relative: float
+    """The relative rounding error of the weights."""
+
+
+NO_CELLS = Cells(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0), 1.0, 0.0)
+"""Nobody else in the heap."""
 
 
 def sum_of(one: Law, two: Law) -> Law:
@@ -152,7 +174,7 @@ def symbol_cells(law: Law, symbol: float) -> Cells:
     """Bins of the number of symbols, the victim's included; a victim without one is told."""
     first, _, mass = law.bins(_BIN, 1)
     relative = 16 * UNIT * (law.steps + 64)
-    return first + 1, np.arange(len(first)), mass * symbol, np.ones(len(first)), law.outside, relative
+    return Cells(first + 1, np.arange(len(first)), mass * symbol, np.ones(len(first)), law.outside, relative)
 
 
 def blank_cells(others: int, keep: float, p: float, nu: float, sure: int, symbol: float) -> Cells:
@@ -179,4 +201,4 @@ def blank_cells(others: int, keep: float, p: float, nu: float, sure: int, symbol
     missing += float(weight[~heavy].sum())
     every, which = np.unique(size[heavy], return_inverse=True)
     relative = 16 * UNIT * (total.steps + steps + 64)
-    return every, which.astype(np.int64), weight[heavy], w[heavy], missing, relative
+    return Cells(every, which.astype(np.int64), weight[heavy], w[heavy], missing, relative)

@@ -1,4 +1,4 @@
-"""The papers' formulas as printed, each with its known errata. None of them is a guarantee.
+"""The papers' formulas, as printed unless they say otherwise, each with its known errata. None of them is a guarantee.
 
 muffliato/           Cyffers, Even, Bellet, Massoulié: Muffliato (NeurIPS 2022)
 amplification/       Cyffers, Bellet: Privacy Amplification by Decentralization (2021 and AISTATS 2022)

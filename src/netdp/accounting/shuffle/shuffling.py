@@ -2,7 +2,8 @@
 
 **Theorem.** After t rounds every report's position has the law P_u(t) = (1 − s)π + sR_u (u its origin, s the
 separation). Let a coin of each report decide which part it is in. Tell the curator everything about the reports in R:
-whose they are, where, what they say. The others have positions drawn from π, independent of each other, of the
+whose they are, where, what they say (being told can only add to what it learns; a *heap* below is a set of reports without
+names or order; `clones` explains both). The others have positions drawn from π, independent of each other, of the
 origins and of what they say: given the shuffled heap of *their contents* the curator could draw the positions itself.
 Reports stay whole ("all"), or are picked and dummies added by coins that do not look at contents or origins
 ("single"): post-processing. So with δ_shuffle of the uniform shuffler (`clones`) and the local δ_{ε₀}(ε),
@@ -22,8 +23,12 @@ coalition everything about the reports in the other part. As above
 
 Any ν and t₀ are valid; ν is the quasi-stationary law of each component that the honest users form, a_u = min_i
 Q^{t₀}(u, i)/ν_i, and t₀ is the best seen. Of the others only those with a_w ≥ θ are counted, each kept with
-probability θ, the best θ. A neighbour of a colluder hands it its report with probability 1/degree: below that δ
-nothing better than ε₀ is true, and nothing better is said.
+probability θ, the best θ.
+
+What cannot be mended: in the first round a neighbour u of a colluder hands it, with probability (1 − ℓ)/degree, a report
+that can only be its own. So δ_u(ε) ≥ δ_{ε₀}(ε)·(1 − ℓ)/degree for any number of rounds, δ_{ε₀} the profile of the report
+alone: at a δ well below 1/degree the ε of u stays near ε₀. (Near, not at it: for binary response this says
+ε ≥ ln(e^ε₀ − (e^ε₀ + 1)·δ·degree/(1 − ℓ)), and between that and ε₀ there may be something to gain.)
 """
 
 from __future__ import annotations
@@ -38,6 +43,7 @@ from netdp.accounting.heap.clones import Heap
 from netdp.accounting.published import network_shuffling
 from netdp.accounting.table import certified
 from netdp.errors import InvalidValue, Unsupported
+from netdp.mechanisms.base import IDEAL_DRAWS
 from netdp.numerics.arrays import UNIT, FloatArray, Progress
 from netdp.privacy import Adjacency, Claim, Guarantee, ProfileCurve
 from netdp.protocols import Shuffle
@@ -136,7 +142,7 @@ def _refuse_if_idle(protocol: Shuffle, mixed: Separation, heap: Heap) -> None:
 def _statements(protocol: Shuffle) -> tuple[str, ...]:
     local = f"every report comes from an ε₀ = {protocol.epsilon0:g}"
     local += f", δ₀ = {protocol.delta0:g} randomizer" if protocol.delta0 else " randomizer"
-    return (local + ", drawn once", *_COMMON)
+    return (local + ", drawn once", IDEAL_DRAWS, *_COMMON)
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ each of exactly K heaps.
 
 **One heap.** It holds u's response, `others` further responses and `sure` uniform elements. Others' data are fixed. A
 response is the true value with probability 1−γ and else uniform over all L. Tell the observers which of the other responses
-were not random, and what they were. What is left is u's response among B uniform elements, B = Binomial(others, γ) + sure,
-with B known: δ(ε) ≤ E_B[δ of one response among B uniform draws], with
+were not random, and what they were: being told can only add to what they learn. What is left is u's response among B
+uniform elements, B = Binomial(others, γ) + sure, with B known: δ(ε) ≤ E_B[δ of one response among B uniform draws], with
 `netdp.accounting.heap.clones.response_profile` for each B. The
 number B must be told: the counts of the two values in question alone are not enough, for the other L−2 counts say something
 about how many of the others were random.

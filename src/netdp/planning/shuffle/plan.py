@@ -159,7 +159,7 @@ def _largest_separation(protocol: Shuffle, delta: float, share: float) -> tuple[
         )
     base = float(heap.deltas(uniform)[0])
     allowed = share * delta
-    high = min(0.5, allowed / float(heap.local(np.array([uniform]))[0]))  # telling alone costs this much
+    high = min(0.5, allowed / float(heap.local(np.array([uniform]))[0]))  # being told whose it is costs this much alone
     low = high / 1024
     for _ in range(12):
         middle = math.sqrt(low * high)

@@ -59,6 +59,11 @@ RING_HISTOGRAM_ERRATA = (
     "are only γn random elements and the reports of the users before v, fewer than n.",
     "Algorithm 2 subtracts γ/L; the unbiased estimate is (τ_i − γn(K+1)/L)/(1 − γ).",
 )
+AS_PRINTED = "the formula of the paper, as printed; it is not a bound"
+RING_HISTOGRAM_FORMULA = (
+    "the formula of the paper with one correction: ε of a round is 12ε₀√(ln(1/δ)/n), the shuffling bound that the proof "
+    "of Theorem 2 cites and its γ turns upside down; it is not a bound"
+)
 WALK_ERRATA = {
     "2021": (
         "Theorem 3: N_v = T/n + √(1.5·T ln(1/δ̂)) grows like √T, not √(T/n): with T/n fixed the bound does not fall "
@@ -297,7 +302,10 @@ def _ring_sum(protocol: RingSum, observers: tuple[int, ...]) -> Guarantee:
 
 @published.register
 def _ring_histogram(protocol: RingHistogram, observers: tuple[int, ...]) -> Guarantee:
-    """ε of a round from γ by the shuffling bound that the proof cites, not by the printed γ, which inverts it."""
+    """Theorem 2 with one correction, and so it says: ε of a round by the shuffling bound that the proof cites.
+
+    As printed γ inverts that bound, and ε would grow with δ: no curve could be drawn.
+    """
     _alone(observers)
     _has_loss(protocol)
     if protocol.n <= 1000:
@@ -315,8 +323,9 @@ def _ring_histogram(protocol: RingHistogram, observers: tuple[int, ...]) -> Guar
             raise Unsupported(f"Theorem 2 is stated for ε < 1/2 and δ < 1/100 per round, got {one:.4g} and {share:.2g}")
         return theorem1(one, protocol.rounds, delta / 2)
 
-    notes = ("Kδ₀ = δ′ = δ/2", "γ by the shuffling bound ε = 12ε₀√(ln(1/δ)/n), not as printed")
-    return published_table(epsilon, protocol.n, observers, RING_HISTOGRAM_ERRATA, notes)
+    return published_table(
+        epsilon, protocol.n, observers, RING_HISTOGRAM_ERRATA, ("Kδ₀ = δ′ = δ/2",), formula=RING_HISTOGRAM_FORMULA
+    )
 
 
 @published.register
@@ -365,10 +374,12 @@ def published_table(
     errata: tuple[str, ...],
     notes: tuple[str, ...],
     references: tuple[str, ...] = REFERENCES,
+    formula: str = AS_PRINTED,
 ) -> Guarantee:
     """A formula δ ↦ ε tabulated at `DELTAS`, the same for every target; where it refuses every δ, its refusal.
 
-    One row for each of n parties, nan at the observers; for n = None a single curve that holds for any of them.
+    One row for each of n parties, nan at the observers; for n = None a single curve that holds for any of them. `formula`
+    says whether it is the printed one.
 
     Where it refuses only the small δ, nothing is stated for them (ε = inf). Between two entries the curve is the chord.
     """
@@ -392,7 +403,7 @@ def published_table(
         curve=ProfileCurve([value for value, _ in knots], table),
         adjacency=Adjacency.REPLACE,
         claim=Claim.PUBLISHED,
-        assumptions=("the formula of the paper, as printed; it is not a bound", *notes),
+        assumptions=(formula, *notes),
         references=references,
         errata=errata,
     )
