@@ -161,7 +161,7 @@ def test_clip_moves_only_what_is_outside():
         (lambda: Laplace(1.0, -1.0), "epsilon0 must be a finite number > 0, got -1.0"),
         (lambda: Laplace(1.0, 1.0, dimension=0), "dimension must be a whole number ≥ 1, got 0"),
         (lambda: Laplace.interval(2.0, 2.0, 1.0), r"low < high, got \[2.0, 2.0\]"),
-        (lambda: Gaussian(float("inf")), "sigma must be a finite number, got inf"),
+        (lambda: Gaussian(float("inf")), "sigma must be a finite number > 0, got inf"),
         (lambda: Gaussian.calibrated(1.0, 0.0), "delta0 must lie in .0, 1., got 0.0; Gaussian noise is never pure DP"),
     ],
 )

@@ -119,7 +119,7 @@ def test_same_generator_same_reports():
         ((1, 1.0), "domain must be a whole number ≥ 2, got 1"),
         ((2.5, 1.0), "got 2.5"),
         ((2, 0.0), "epsilon0 must be a finite number > 0, got 0.0"),
-        ((2, float("nan")), "epsilon0 must be a finite number, got nan"),
+        ((2, float("nan")), "epsilon0 must be a finite number > 0, got nan"),
         ((2, "much"), "got 'much'"),
         ((2, 51.0), "epsilon0=51.0 protects nothing"),
     ],

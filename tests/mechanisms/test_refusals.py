@@ -109,8 +109,8 @@ def test_numbers_at_the_edge_are_answered_or_refused(name):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: Gaussian("1"), "sigma must be a finite number, got '1'"),
-        (lambda: Laplace(10**400, 1.0), r"sensitivity must lie within ±1e\+100, got 1000.*; rescale the values"),
+        (lambda: Gaussian("1"), "sigma must be a finite number > 0, got '1'"),
+        (lambda: Laplace(10**400, 1.0), "sensitivity must be a finite number > 0, got 1000"),
         (lambda: Laplace(1.0, 1e-60), "epsilon0=1e-60 drowns everything"),
         (lambda: RandomizedResponse(3, 1.0).squared_error(2**63), r"reports must be a whole number ≥ 1 and < 2⁶³"),
         (lambda: RandomizedResponse(3, 1.0).check([[1, 2], [3]]), "rows differ in length"),

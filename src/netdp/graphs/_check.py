@@ -3,53 +3,17 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Iterable
-from typing import Any, SupportsFloat, SupportsIndex
+from typing import Any
 
 import numpy as np
 
 from netdp.errors import GraphError, InvalidValue
 from netdp.numerics.arrays import IntArray
+from netdp.numerics.checks import whole
 
 #: Every edge is stored (about 40 bytes each while a graph is built), so a family refuses to go beyond this.
 MAX_EDGES = 100_000_000
-
-
-def whole(value: object, what: str, minimum: int, hint: str = "") -> int:
-    """Return `value` as an int ≥ `minimum`, or refuse it by name.
-
-    >>> whole(3, "n", 1)
-    3
-    >>> whole(2.5, "n", 1)
-    Traceback (most recent call last):
-    netdp.errors.InvalidValue: n must be a whole number ≥ 1, got 2.5
-    """
-    complaint = f"{what} must be a whole number ≥ {minimum}, got {value!r}"
-    if hint:
-        complaint += f"; {hint}"
-    if isinstance(value, bool | np.bool_ | np.ndarray) or not isinstance(value, SupportsIndex):
-        raise InvalidValue(complaint)
-    number = operator.index(value)
-    if number < minimum:
-        raise InvalidValue(complaint)
-    return number
-
-
-def real(value: object, what: str, low: float, high: float, *, open_low: bool = False) -> float:
-    """Return `value` as a float in [low, high] (or (low, high]), or refuse it by name; NaN is refused."""
-    interval = f"{'(' if open_low else '['}{low:g}, {high:g}{']' if math.isfinite(high) else ')'}"
-    complaint = f"{what} must be a number in {interval}, got {value!r}"
-    if isinstance(value, bool | np.bool_ | np.ndarray) or not isinstance(value, SupportsFloat):
-        raise InvalidValue(complaint)
-    try:
-        number = float(value)
-    except OverflowError:  # an int beyond every double
-        raise InvalidValue(complaint) from None
-    # Written so that NaN fails every comparison and falls through to the refusal.
-    if not math.isnan(number) and (low < number or (number == low and not open_low)) and number <= high:
-        return number
-    raise InvalidValue(complaint)
 
 
 def affordable(edges: float, what: str) -> None:
@@ -91,7 +55,7 @@ def listed(values: Any) -> Any:
 def node_count(n: object) -> int:
     """The number of nodes of a graph, or a refusal: at least 1, and ids must fit in 32 bits."""
     try:
-        nodes = whole(n, "n", 1)
+        nodes = whole("n", n, 1)
     except InvalidValue as error:
         raise GraphError(f"a graph needs at least one node: {error}") from None
     if nodes >= 2**31:

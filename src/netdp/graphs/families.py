@@ -16,10 +16,11 @@ from math import comb
 
 import numpy as np
 
-from netdp.graphs._check import affordable, whole
+from netdp.graphs._check import affordable
 from netdp.graphs.graph import Graph
 from netdp.graphs.random_families import erdos_renyi, geometric, regular
 from netdp.numerics.arrays import FloatArray, IntArray
+from netdp.numerics.checks import whole
 
 __all__ = [
     "complete",
@@ -43,7 +44,7 @@ def ring(n: int) -> Graph:
     >>> ring(4).edges().tolist()
     [[0, 1], [0, 3], [1, 2], [2, 3]]
     """
-    n = whole(n, "n", 3, "a ring has at least three nodes; path(2) is a single edge")
+    n = whole("n", n, 3, "a ring has at least three nodes; path(2) is a single edge")
     affordable(n, f"ring({n})")
     return Graph.from_edges(
         n, _cycle(n), name=f"ring({n})", positions=_circle(n), laplacian_spectrum=partial(_ring_spectrum, n)
@@ -58,7 +59,7 @@ def path(n: int) -> Graph:
     >>> path(3)
     Graph('path(3)', n=3, m=2)
     """
-    n = whole(n, "n", 1)
+    n = whole("n", n, 1)
     affordable(n, f"path({n})")
     line = np.column_stack((np.arange(n), np.zeros(n)))
     return Graph.from_edges(
@@ -74,7 +75,7 @@ def complete(n: int) -> Graph:
     >>> complete(4).m
     6
     """
-    n = whole(n, "n", 1)
+    n = whole("n", n, 1)
     affordable(n * (n - 1) / 2, f"complete({n})")
     return Graph.from_edges(
         n,
@@ -93,7 +94,7 @@ def star(n: int) -> Graph:
     >>> star(5).degrees
     array([4, 1, 1, 1, 1])
     """
-    n = whole(n, "n", 2, "a star has a centre and at least one leaf")
+    n = whole("n", n, 2, "a star has a centre and at least one leaf")
     affordable(n, f"star({n})")
     leaves = np.arange(1, n)
     return Graph.from_edges(
@@ -113,7 +114,7 @@ def grid(rows: int, cols: int) -> Graph:
     >>> grid(2, 3).neighbors(1)
     array([0, 2, 4], dtype=int32)
     """
-    rows, cols = whole(rows, "rows", 1), whole(cols, "cols", 1)
+    rows, cols = whole("rows", rows, 1), whole("cols", cols, 1)
     affordable(2 * rows * cols, f"grid({rows}, {cols})")
     return Graph.from_edges(
         rows * cols,
@@ -134,7 +135,7 @@ def torus(rows: int, cols: int) -> Graph:
     array([1, 3, 4, 8], dtype=int32)
     """
     hint = "a shorter side would double its edges; grid(rows, cols) has no wrapping"
-    rows, cols = whole(rows, "rows", 3, hint), whole(cols, "cols", 3, hint)
+    rows, cols = whole("rows", rows, 3, hint), whole("cols", cols, 3, hint)
     affordable(2 * rows * cols, f"torus({rows}, {cols})")
     return Graph.from_edges(
         rows * cols,
@@ -153,7 +154,7 @@ def hypercube(dimension: int) -> Graph:
     >>> hypercube(8)
     Graph('hypercube(8)', n=256, m=1024)
     """
-    d = whole(dimension, "dimension", 1)
+    d = whole("dimension", dimension, 1)
     affordable(d * 2.0 ** min(d - 1, 1000), f"hypercube({d})")
     low = np.arange(2**d, dtype=np.int64)
     edges = [np.column_stack((u, u | bit)) for bit in (1 << np.arange(d)) for u in (low[low & bit == 0],)]

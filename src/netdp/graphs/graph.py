@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from netdp.errors import GraphError, InvalidValue
-from netdp.graphs._check import checked_edges, listed, node_count, whole
+from netdp.graphs._check import checked_edges, listed, node_count
 from netdp.numerics.arrays import FloatArray, Int32Array, IntArray
+from netdp.numerics.checks import whole
 
 from . import _csr
 
@@ -277,7 +278,7 @@ class Graph:
             raise InvalidValue(
                 f"a node id is a number 0 to {self.n - 1}, got {node!r}; graph.index({node!r}) finds the id of a name"
             )
-        number = whole(node, "a node", 0, f"the nodes of {self!r} are 0 to {self.n - 1}")
+        number = whole("a node", node, 0, f"the nodes of {self!r} are 0 to {self.n - 1}")
         if number >= self.n:
             raise InvalidValue(f"no node {number} in {self!r}; its nodes are 0 to {self.n - 1}")
         return number

@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from netdp.errors import InvalidValue, Unsupported
-from netdp.graphs._check import affordable, generator, real, whole
+from netdp.graphs._check import affordable, generator
 from netdp.graphs.graph import Graph
 from netdp.numerics.arrays import IntArray
+from netdp.numerics.checks import between, whole
 
 Seed = int | np.random.Generator | np.random.SeedSequence | None
 
@@ -29,7 +30,7 @@ def erdos_renyi(n: int, p: float, seed: Seed) -> Graph:
     >>> erdos_renyi(100, 0.1, seed=0)
     Graph('erdos_renyi(100, 0.1)', n=100, m=...)
     """
-    n, p = whole(n, "n", 1), real(p, "p", 0.0, 1.0)
+    n, p = whole("n", n, 1), between("p", p, 0.0, 1.0)
     pairs = n * (n - 1) // 2
     name = f"erdos_renyi({n}, {p:g})"
     affordable(pairs * p, name)
@@ -64,7 +65,7 @@ def geometric(n: int, radius: float, seed: Seed) -> Graph:
     """
     from scipy.spatial import cKDTree
 
-    n, radius = whole(n, "n", 1), real(radius, "radius", 0.0, math.inf, open_low=True)
+    n, radius = whole("n", n, 1), between("radius", radius, 0.0, math.inf, open_low=True)
     name = f"geometric({n}, {radius:g})"
     # a guess at the number of edges; the half allows for discs that stick out of the square
     affordable(n * (n - 1) / 2 * min(1.0, math.pi * radius**2) / 2, name)
@@ -86,7 +87,7 @@ def regular(n: int, degree: int, seed: Seed) -> Graph:
     >>> set(regular(50, 4, seed=0).degrees.tolist())
     {4}
     """
-    n, degree = whole(n, "n", 2), whole(degree, "degree", 1, "without edges nobody can talk")
+    n, degree = whole("n", n, 2), whole("degree", degree, 1, "without edges nobody can talk")
     if degree >= n:
         raise InvalidValue(f"degree must be less than n = {n}, got {degree}: a node has only n − 1 others")
     if n * degree % 2:

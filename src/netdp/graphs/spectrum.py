@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from netdp.errors import InvalidValue, Unsupported
-from netdp.graphs._check import real
 from netdp.graphs.graph import Graph
 from netdp.graphs.mixing import MIXINGS, mixing_matrix
 from netdp.numerics.arrays import FloatArray
+from netdp.numerics.checks import between
 
 from . import _csr
 
@@ -69,7 +69,7 @@ def chebyshev_gamma(gap: float) -> float:
     >>> 1 <= chebyshev_gamma(1e-12) <= 2
     True
     """
-    gap = real(gap, "the spectral gap", 0.0, 1.0, open_low=True)
+    gap = between("the spectral gap", gap, 0.0, 1.0, open_low=True)
     return 2.0 / (1.0 + math.sqrt(gap * (1.0 - gap / 4.0)))
 
 

@@ -16,14 +16,13 @@ numbers. `randomize` draws from NumPy's generators, in floating point, and that 
 
 from __future__ import annotations
 
-import math
-import numbers
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from netdp.errors import InvalidValue
+from netdp.numerics import checks
 from netdp.numerics.arrays import FloatArray
 from netdp.privacy import Curve
 
@@ -77,35 +76,24 @@ class Mechanism(Protocol):
 
 
 def whole(name: str, value: Any, least: int) -> int:
-    """`value` as a whole number ≥ `least`, or a refusal."""
-    number = None if isinstance(value, bool) or not isinstance(value, numbers.Integral) else int(value)
-    if number is None or not least <= number < 2**63:
-        limit = " and < 2⁶³" if number is not None and number > least else ""
-        raise InvalidValue(f"{name} must be a whole number ≥ {least}{limit}, got {value!r}")
+    """`value` as a whole number ≥ `least` that fits in 64 bits, or a refusal."""
+    number = checks.whole(name, value, least)
+    if number >= 2**63:
+        raise InvalidValue(f"{name} must be a whole number ≥ {least} and < 2⁶³, got {value!r}")
     return number
 
 
 def finite(name: str, value: Any) -> float:
-    """`value` as a finite number, or a refusal."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or value != value:
-        raise InvalidValue(f"{name} must be a finite number, got {value!r}")
-    try:
-        number = float(value)
-    except OverflowError:  # a whole number or a fraction of hundreds of digits
-        number = 2 * FURTHEST
-    if math.isinf(number):
-        raise InvalidValue(f"{name} must be a finite number, got {value!r}")
+    """`value` as a finite number, not beyond `FURTHEST`, or a refusal."""
+    number = checks.finite(name, value)
     if abs(number) > FURTHEST:
         raise InvalidValue(f"{name} must lie within ±{FURTHEST:g}, got {value!r}; rescale the values")
     return number
 
 
 def positive(name: str, value: Any) -> float:
-    """`value` as a finite number > 0, or a refusal."""
-    number = finite(name, value)
-    if not number > 0:
-        raise InvalidValue(f"{name} must be a finite number > 0, got {value!r}")
-    return number
+    """`value` as a finite number > 0, not beyond `FURTHEST`, or a refusal."""
+    return finite(name, checks.positive(name, value))
 
 
 def local_loss(value: Any) -> float:

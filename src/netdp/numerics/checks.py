@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import numbers
-from typing import Any
+import operator
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,27 +15,75 @@ from netdp.errors import InvalidValue
 from .arrays import BoolArray, FloatArray
 
 
+def whole(name: str, value: Any, least: int = 0, hint: str = "") -> int:
+    """`value` as a whole number ≥ `least`, or a refusal that names it.
+
+    >>> whole("n", 3, 1)
+    3
+    >>> whole("n", 2.5, 1)
+    Traceback (most recent call last):
+    netdp.errors.InvalidValue: n must be a whole number ≥ 1, got 2.5
+    """
+    number = None
+    if not isinstance(value, bool | np.bool_ | np.ndarray) and isinstance(value, SupportsIndex):
+        number = operator.index(value)
+    if number is None or number < least:
+        raise InvalidValue(f"{name} must be a whole number ≥ {least}, got {value!r}" + (f"; {hint}" if hint else ""))
+    return number
+
+
 def count(name: str, value: Any) -> int:
     """`value` as a whole number ≥ 1, or a refusal."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
-        raise InvalidValue(f"{name} must be a whole number ≥ 1, got {value!r}")
-    return int(value)
+    return whole(name, value, 1)
+
+
+def finite(name: str, value: Any, what: str = "a finite number") -> float:
+    """`value` as a finite number, or a refusal; text, nan and numbers beyond every double are none."""
+    if not isinstance(value, bool | np.bool_ | np.ndarray) and isinstance(value, numbers.Real):
+        try:
+            number = float(value)
+        except OverflowError:  # a whole number or a fraction of hundreds of digits
+            number = math.inf
+        if math.isfinite(number):
+            return number
+    raise InvalidValue(f"{name} must be {what}, got {value!r}")
 
 
 def positive(name: str, value: Any) -> float:
     """`value` as a finite number > 0, or a refusal."""
-    number = _real(name, value)
-    if not (math.isfinite(number) and number > 0):
+    number = finite(name, value, "a finite number > 0")
+    if not number > 0:
         raise InvalidValue(f"{name} must be a finite number > 0, got {value!r}")
     return number
 
 
 def non_negative(name: str, value: Any) -> float:
     """`value` as a finite number ≥ 0, or a refusal."""
-    number = _real(name, value)
-    if not (math.isfinite(number) and number >= 0):
+    number = finite(name, value, "a finite number ≥ 0 (0 switches it off)")
+    if not number >= 0:
         raise InvalidValue(f"{name} must be a finite number ≥ 0 (0 switches it off), got {value!r}")
     return number
+
+
+def between(
+    name: str, value: Any, low: float, high: float, *, open_low: bool = False, open_high: bool = False
+) -> float:
+    """`value` as a number in [low, high], without an end that is open; or a refusal.
+
+    >>> between("p", 0.0, 0.0, 1.0, open_low=True)
+    Traceback (most recent call last):
+    netdp.errors.InvalidValue: p must lie in (0, 1], got 0.0
+    """
+    interval = f"{'(' if open_low else '['}{low:g}, {high:g}{')' if open_high or math.isinf(high) else ']'}"
+    number = finite(name, value, f"a number in {interval}") if not (math.isinf(high) and value == high) else high
+    if (number > low or (number == low and not open_low)) and (number < high or (number == high and not open_high)):
+        return number
+    raise InvalidValue(f"{name} must lie in {interval}, got {value!r}")
+
+
+def probability(name: str, value: Any) -> float:
+    """`value` strictly between 0 and 1, or a refusal."""
+    return between(name, value, 0.0, 1.0, open_low=True, open_high=True)
 
 
 def switch(name: str, value: Any) -> bool:
@@ -51,12 +100,6 @@ def share_or_switch(name: str, value: Any, default: float) -> float:
     if isinstance(value, str) or not isinstance(value, numbers.Real):
         raise InvalidValue(f"{name} must be True, False or a number ≥ 0, got {value!r}")
     return non_negative(name, value)
-
-
-def _real(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise InvalidValue(f"{name} must be a number, got {value!r}")
-    return float(value)
 
 
 def as_floats(value: ArrayLike, name: str) -> FloatArray:
@@ -104,6 +147,4 @@ def check_delta(value: ArrayLike) -> FloatArray:
 
 def check_times(times: int) -> int:
     """A number of repetitions ≥ 1."""
-    if isinstance(times, bool) or not isinstance(times, int | np.integer) or times < 1:
-        raise InvalidValue(f"a curve composes with itself a whole number of times ≥ 1, got {times!r}")
-    return int(times)
+    return count("times", times)

@@ -29,14 +29,16 @@ def party_values(values: npt.ArrayLike, n: int) -> FloatArray:
     >>> party_values(["a", "b"], 2)
     Traceback (most recent call last):
       ...
-    netdp.errors.InvalidValue: values must be numbers, got 'a'
+    netdp.errors.InvalidValue: values must be numbers, got ['a']
     """
     try:
         given = np.asarray(values)
     except ValueError:
         raise InvalidValue("values must be a table of numbers, one row per party; the rows differ in length") from None
     if given.dtype.kind not in "fiub":
-        raise InvalidValue(f"values must be numbers, got {given.ravel()[0] if given.size else values!r}")
+        raise InvalidValue(
+            f"values must be numbers, got {given.tolist() if not given.ndim else given.ravel().tolist()[:1]}"
+        )
     data = given.astype(np.float64)
     data = data[:, None] if data.ndim == 1 else data
     if data.ndim != 2 or len(data) != n:

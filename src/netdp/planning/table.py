@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from netdp.errors import InvalidValue, Unsupported
+from netdp.numerics.checks import between
 from netdp.privacy import gaussian_mu
 from netdp.protocols import Table
 
@@ -18,15 +19,9 @@ HEADROOM = 1 + 1e-9
 
 def checked_target(epsilon: Any, delta: Any) -> tuple[float, float]:
     """ε and δ as numbers, or a refusal that names them."""
-    if (
-        isinstance(epsilon, bool)
-        or not isinstance(epsilon, int | float)
-        or not (math.isfinite(epsilon) and epsilon >= 0)
-    ):
+    if isinstance(epsilon, float) and math.isinf(epsilon):
         raise InvalidValue(f"epsilon must be a finite number ≥ 0, got {epsilon!r}")
-    if isinstance(delta, bool) or not isinstance(delta, int | float) or not 0 <= delta < 1:
-        raise InvalidValue(f"delta must lie in [0, 1), got {delta!r}; 1e-6 is a usual choice")
-    return float(epsilon), float(delta)
+    return between("epsilon", epsilon, 0.0, math.inf), between("delta", delta, 0.0, 1.0, open_high=True)
 
 
 def noise_for(mu_at_one: float, epsilon: Any, delta: Any) -> float:

@@ -33,6 +33,7 @@ import numpy.typing as npt
 
 from netdp.errors import InvalidValue
 from netdp.numerics.arrays import FloatArray
+from netdp.numerics.checks import whole
 from netdp.privacy import DEFAULT_ORDERS, Adjacency, Claim, Guarantee, RenyiCurve
 
 REFERENCES = (
@@ -48,8 +49,7 @@ def mean_factor(n: int, degree: int, rounds: int, observers: int = 1) -> float:
     0.090...
     """
     for name, value, least in (("n", n, 2), ("degree", degree, 1), ("rounds", rounds, 1), ("observers", observers, 1)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise InvalidValue(f"{name} must be a whole number ≥ {least}, got {value!r}")
+        whole(name, value, least)
     others = n - observers - degree
     if others < 1:
         raise InvalidValue(

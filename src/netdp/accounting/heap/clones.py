@@ -66,6 +66,7 @@ from numpy.typing import ArrayLike
 
 from netdp.errors import InvalidValue, Unsupported
 from netdp.numerics.arrays import UNIT, FloatArray
+from netdp.numerics.checks import between, non_negative, whole
 from netdp.privacy import ProfileCurve
 
 from .counts import NO_CELLS, Cells, Coins, Law, blank_cells, sum_of, symbol_cells
@@ -99,9 +100,7 @@ def shuffled_epsilon(others: int, epsilon0: float, delta: float, **makeup: Any) 
     >>> print(f"{shuffled_epsilon(9497, 0.5, 2e-6):.4f} {shuffled_epsilon(9497, 2.0, 2e-6):.4f}")
     0.0175 0.1121
     """
-    if isinstance(delta, bool) or not isinstance(delta, int | float) or not 0 <= delta <= 1:
-        raise InvalidValue(f"delta must lie in [0, 1], got {delta!r}")
-    return _heap(others, epsilon0, makeup).epsilon(float(delta))
+    return _heap(others, epsilon0, makeup).epsilon(between("delta", delta, 0.0, 1.0))
 
 
 def _heap(others: int, epsilon0: float, makeup: dict[str, Any]) -> Heap:
@@ -130,13 +129,9 @@ def response_profile(
     >>> print(f"{kept.epsilon(1e-3):.2f} {told.epsilon(1e-3):.2f}")       # the blanks of the other 8 values hide, too
     0.78 2.05
     """
-    if isinstance(domain, bool) or not isinstance(domain, int | np.integer) or domain < 2:
-        raise InvalidValue(f"domain must be a whole number of values ≥ 2, got {domain!r}")
-    if not (isinstance(gamma, int | float) and 0 < gamma <= 1):
-        raise InvalidValue(f"gamma must lie in (0, 1], got {gamma!r}")
+    size, gamma = whole("domain", domain, 2), between("gamma", gamma, 0.0, 1.0, open_low=True)
     if gamma == 1:
         return ProfileCurve([0.0], [0.0])
-    size = int(domain)
     # ε₀ a little up: more loss in the victim's report than there is
     epsilon0 = math.nextafter(math.log1p(size * (1.0 - gamma) / gamma), math.inf)
     p = gamma / size
@@ -193,15 +188,15 @@ class Heap:
         delta0 : δ₀ of an (ε₀, δ₀) randomizer.
         told : the observer is told which report is the victim's with this probability, drawn independently of everything.
         """
-        others, sure = _whole("others", others), _whole("sure", sure)
-        eps0 = _number("epsilon0", epsilon0, 0.0, math.inf)
+        others, sure = whole("others", others), whole("sure", sure)
+        eps0 = non_negative("epsilon0", epsilon0)
         if eps0 == 0:
             raise InvalidValue("epsilon0 must be > 0; reports with ε₀ = 0 reveal nothing")
         if eps0 > _LARGEST_EPSILON0:
             raise Unsupported(f"epsilon0 = {eps0:g} is more than {_LARGEST_EPSILON0:g}: e^ε must fit in a double")
         # a rounding of p or q is one of some 10⁴ steps of the recurrences below, and counted with them
-        p = math.exp(-eps0) / (1 + math.exp(-eps0)) if p is None else _number("p", p, 0.0, 0.5)
-        q = 1 / (1 + math.exp(-eps0)) if q is None else _number("q", q, 0.0, 1.0)
+        p = math.exp(-eps0) / (1 + math.exp(-eps0)) if p is None else between("p", p, 0.0, 0.5)
+        q = 1 / (1 + math.exp(-eps0)) if q is None else between("q", q, 0.0, 1.0)
         symbol = q * (1 + math.exp(-eps0))
         if q == 0 or symbol > 1 + 1e-12:
             raise InvalidValue(
@@ -209,15 +204,15 @@ class Heap:
                 f"probability q(1 + e^−ε₀) = {symbol:g} together"
             )
         symbol = 1.0 if symbol > 1 - 1e-14 else symbol
-        keep, delta0 = _number("keep", keep, 0.0, 1.0), _number("delta0", delta0, 0.0, 1.0)
+        keep, delta0 = between("keep", keep, 0.0, 1.0), between("delta0", delta0, 0.0, 1.0)
         if sure and sure_p is None:
             raise InvalidValue(f"sure = {sure} needs sure_p, the probability of each symbol in such an element")
-        sure_p = 0.0 if sure_p is None else _number("sure_p", sure_p, 0.0, 0.5)
+        sure_p = 0.0 if sure_p is None else between("sure_p", sure_p, 0.0, 0.5)
         tau = delta0 * (1 + 2 * others * math.exp(-eps0))
         keep *= 1 - delta0
         cells, coins = NO_CELLS, None
         if others + sure:
-            nu = 0.0 if blank is None else _number("blank", blank, 0.0, 1.0 - 2 * p)
+            nu = 0.0 if blank is None else min(between("blank", blank, 0.0, (1.0 - 2 * p) * (1 + 1e-15)), 1.0 - 2 * p)
             if blank is None or nu == 0 or symbol == 1:
                 law = sum_of(Law.binomial(others, 2 * p * keep), Law.binomial(sure, 2 * sure_p))
                 cells = symbol_cells(law, symbol)
@@ -233,7 +228,7 @@ class Heap:
                     )
                 cells = blank_cells(others, keep, p, nu, sure, symbol)
             coins = Coins.of(cells.sizes)
-        told = _number("told", told, 0.0, 1.0)
+        told = between("told", told, 0.0, 1.0)
         return cls(eps0, q, coins, cells, tau, delta0, told)
 
     def local(self, eps: FloatArray) -> FloatArray:
@@ -335,18 +330,3 @@ class Heap:
             eps, deltas = np.insert(eps, split + 1, middle[split]), np.insert(deltas, split + 1, found[bent])
             fine = np.insert(fine, split + 1, False)
         return eps, deltas
-
-
-def _whole(name: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
-        raise InvalidValue(f"{name} must be a whole number ≥ 0, got {value!r}")
-    return int(value)
-
-
-def _number(name: str, value: object, low: float, high: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.floating | np.integer):
-        raise InvalidValue(f"{name} must be a number, got {value!r}")
-    number = float(value)
-    if not (math.isfinite(number) and low <= number <= high * (1 + 1e-15)):
-        raise InvalidValue(f"{name} must lie in [{low:g}, {high:g}], got {value!r}")
-    return min(number, high)

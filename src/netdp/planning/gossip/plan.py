@@ -18,6 +18,7 @@ from netdp.accounting.gossip.statements import certified_statement
 from netdp.errors import InvalidValue, Unsupported
 from netdp.graphs import Graph
 from netdp.numerics.arrays import Progress
+from netdp.numerics.checks import count
 from netdp.numerics.rounding import rounded_up
 from netdp.planning.audience import DRAWS, Audience, audience
 from netdp.planning.base import Option, Plan
@@ -119,8 +120,7 @@ def plan(
     >>> p.best.name, p.best.rmse < 1.1 * p.curator_rmse < p.local_rmse / 5
     ('masked', True)
     """
-    if isinstance(max_rounds, bool) or not isinstance(max_rounds, int) or max_rounds < 1:
-        raise InvalidValue(f"max_rounds must be a whole number ≥ 1, got {max_rounds!r}")
+    count("max_rounds", max_rounds)
     if unknown := [kind for kind in kinds if kind not in KINDS]:
         raise InvalidValue(f"unknown kind {unknown[0]!r} of gossip; choose from {', '.join(map(repr, KINDS))}")
     base = Gossip(graph, rounds=1, sigma=1.0, sensitivity=sensitivity, mixing=mixing)

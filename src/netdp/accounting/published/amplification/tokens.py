@@ -28,6 +28,7 @@ import numpy.typing as npt
 from netdp.accounting.table import published
 from netdp.errors import InvalidValue, Unsupported
 from netdp.numerics.arrays import FloatArray
+from netdp.numerics.checks import positive, probability
 from netdp.privacy import Adjacency, Claim, Guarantee, ProfileCurve
 from netdp.protocols.ring import RingHistogram, RingSum
 from netdp.protocols.walk import WalkHistogram, WalkSum
@@ -102,9 +103,9 @@ def local_epsilon(sigma: float, delta0: float, sensitivity: float = 1.0) -> floa
     >>> round(local_epsilon(61.06, 1e-8), 4)
     0.1
     """
-    _probability("delta0", delta0)
-    _positive("sigma", sigma)
-    return math.sqrt(2.0 * math.log(1.25 / delta0)) * _positive("sensitivity", sensitivity) / sigma
+    probability("delta0", delta0)
+    positive("sigma", sigma)
+    return math.sqrt(2.0 * math.log(1.25 / delta0)) * positive("sensitivity", sensitivity) / sigma
 
 
 def local_sigma(epsilon: float, delta0: float, sensitivity: float = 1.0) -> float:
@@ -113,7 +114,7 @@ def local_sigma(epsilon: float, delta0: float, sensitivity: float = 1.0) -> floa
     >>> round(local_sigma(0.1, 1e-8), 2)
     61.06
     """
-    return local_epsilon(_positive("epsilon", epsilon), delta0, sensitivity)
+    return local_epsilon(positive("epsilon", epsilon), delta0, sensitivity)
 
 
 def advanced_composition(epsilon: float, times: float, delta: float) -> float:
@@ -122,7 +123,7 @@ def advanced_composition(epsilon: float, times: float, delta: float) -> float:
     >>> round(advanced_composition(0.1, 100, 1e-6), 3)
     6.308
     """
-    _probability("delta", delta)
+    probability("delta", delta)
     if epsilon > 700:
         return math.inf
     return math.sqrt(2.0 * times * math.log(1.0 / delta)) * epsilon + times * epsilon * math.expm1(epsilon)
@@ -151,7 +152,7 @@ def theorem1(epsilon: float, rounds: int, delta_prime: float) -> float:
     >>> round(theorem1(0.1, 3, 1e-6), 4)
     0.942
     """
-    return advanced_composition(_positive("epsilon", epsilon), rounds, delta_prime)
+    return advanced_composition(positive("epsilon", epsilon), rounds, delta_prime)
 
 
 def theorem2_local(epsilon: float, delta: float, n: int, *, corrected: bool = False) -> float:
@@ -160,9 +161,9 @@ def theorem2_local(epsilon: float, delta: float, n: int, *, corrected: bool = Fa
     >>> [round(theorem2_local(0.1, 1e-6, 1001, corrected=c), 4) for c in (False, True)]
     [0.141, 0.0709]
     """
-    _probability("delta", delta)
+    probability("delta", delta)
     root = math.sqrt(math.log(1.0 / delta) / n)
-    return _positive("epsilon", epsilon) / (12.0 * root) if corrected else 12.0 * epsilon * root
+    return positive("epsilon", epsilon) / (12.0 * root) if corrected else 12.0 * epsilon * root
 
 
 def theorem2_shuffled(epsilon0: float, delta: float, n: int, *, corrected: bool = False) -> float:
@@ -196,7 +197,7 @@ def debias(counts: npt.ArrayLike, n: int, rounds: int, gamma: float, *, correcte
 
 def visits_2021(n: float, steps: int, delta_hat: float) -> float:
     """N_v = T/n + √(1.5·T ln(1/δ̂))."""
-    _probability("delta_hat", delta_hat)
+    probability("delta_hat", delta_hat)
     return steps / n + math.sqrt(1.5 * steps * math.log(1.0 / delta_hat))
 
 
@@ -215,8 +216,8 @@ def theorem3_2021(
     >>> [round(theorem3_2021(n, 100 * n, 0.1, 1e-6 / 3, 1e-6 / 3), 1) for n in (100, 1000)]
     [14.0, 13.0]
     """
-    _positive("epsilon", epsilon)
-    _probability("delta_prime", delta_prime)
+    positive("epsilon", epsilon)
+    probability("delta_prime", delta_prime)
     if epsilon > 700:
         return math.inf
     count = _visits(visits_2021, n, steps, delta_hat, visits)
@@ -248,7 +249,7 @@ def local_analogue(
 
 def visits_2022(n: float, steps: int, delta_hat: float) -> float:
     """N_v = T/n + √(3(T/n) ln(1/δ̂))."""
-    _probability("delta_hat", delta_hat)
+    probability("delta_hat", delta_hat)
     return steps / n + math.sqrt(3.0 * steps / n * math.log(1.0 / delta_hat))
 
 
@@ -260,7 +261,7 @@ def theorem3_2022(
     >>> [round(theorem3_2022(n, 100 * n, 0.1, 1e-6 / 3, 1e-6 / 3), 3) for n in (100, 1000)]
     [2.921, 0.871]
     """
-    if not _positive("epsilon", epsilon) < 1:
+    if not positive("epsilon", epsilon) < 1:
         raise Unsupported(f"the theorem of 2022 is stated for ε < 1, got {epsilon:.4g}; add noise")
     count = _visits(visits_2022, n, steps, delta_hat, visits)
     return advanced_composition(3.0 * epsilon / math.sqrt(n), count + steps / n, delta_prime)
@@ -274,9 +275,9 @@ def histogram_2022(
     >>> round(histogram_2022(10_000, 10_000, 0.1, 1e-8, 1e-7, 1e-7), 3)
     1.67
     """
-    if not _positive("epsilon", epsilon) < 1:
+    if not positive("epsilon", epsilon) < 1:
         raise Unsupported(f"the theorem of 2022 is stated for ε < 1, got {epsilon:.4g}; choose a larger gamma")
-    _probability("delta0", delta0)
+    probability("delta0", delta0)
     least = 196.0 * math.log(4.0 / delta0)
     if n < least:
         raise Unsupported(f"the histogram theorem needs n ≥ 14² ln(4/δ₀) = {least:.0f} users per colluder, got {n:g}")
@@ -416,22 +417,10 @@ def _visits(
     bound: Callable[[float, int, float], float], n: float, steps: int, delta_hat: float | None, visits: float | None
 ) -> float:
     if visits is not None:
-        return _positive("visits", visits)
+        return positive("visits", visits)
     if delta_hat is None:
         raise InvalidValue("give delta_hat, the probability of more visits than N_v, or the number of visits itself")
     return bound(n, steps, delta_hat)
-
-
-def _probability(name: str, value: float) -> float:
-    if not 0 < value < 1:
-        raise InvalidValue(f"{name} must lie strictly between 0 and 1, got {value!r}")
-    return value
-
-
-def _positive(name: str, value: float) -> float:
-    if not (value > 0 and math.isfinite(value)):
-        raise InvalidValue(f"{name} must be a finite number > 0, got {value!r}")
-    return float(value)
 
 
 def _version(version: str) -> str:
