@@ -18,10 +18,10 @@ from typing import Any, ClassVar
 
 from netdp.errors import GraphError, InvalidValue
 from netdp.graphs import Graph, as_graph
+from netdp.graphs.transitions import transition_matrix
 from netdp.numerics.checks import count, non_negative, positive
 
 from .base import Protocol
-from .walk import transition_matrix
 
 REPORTINGS = ("all", "single")
 

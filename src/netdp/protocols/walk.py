@@ -28,13 +28,13 @@ import numpy as np
 
 from netdp.errors import InvalidValue
 from netdp.graphs import Graph, as_graph
+from netdp.graphs.transitions import WALKS, transition_matrix
 from netdp.numerics.checks import count, positive, share_or_switch
 
 from .base import Protocol
 from .ring import check_response, response_epsilon
 
 SENDERS = ("hidden", "known")
-WALKS = ("metropolis", "simple")
 
 
 @dataclass(frozen=True)
@@ -272,24 +272,3 @@ class GraphWalkSum(Protocol):
         if self.walk == "metropolis":
             return np.full(self.n, 1.0 / self.n)
         return self.graph.degrees / self.graph.degrees.sum()
-
-
-def transition_matrix(graph: Graph, walk: str = "simple") -> Any:
-    """The transition matrix of the simple or the Metropolis walk, as a CSR array with sorted indices.
-
-    Simple: P_uw = 1/d_u. Metropolis: P_uw = min(1/d_u, 1/d_w), the rest stays at u.
-    """
-    from scipy.sparse import csr_array, dia_array
-
-    degrees = graph.degrees
-    rows = np.repeat(np.arange(graph.n), degrees)
-    columns = np.asarray(graph.indices)
-    if walk == "simple":
-        P = csr_array((1.0 / degrees[rows], columns, graph.indptr), shape=(graph.n, graph.n))
-    else:
-        weights = 1.0 / np.maximum(degrees[rows], degrees[columns])
-        off = csr_array((weights, columns, graph.indptr), shape=(graph.n, graph.n))
-        rest = np.maximum(1.0 - np.bincount(rows, weights=weights, minlength=graph.n), 0.0)
-        P = csr_array(off + dia_array((rest[None, :], [0]), shape=off.shape))
-    P.sort_indices()
-    return P

@@ -11,9 +11,9 @@ from netdp import graphs
 from netdp.accounting.token import graph_walk, walk
 from netdp.accounting.token.known_path import path_energy
 from netdp.errors import InvalidValue, Unsupported
+from netdp.graphs.transitions import transition_matrix
 from netdp.privacy import gaussian_delta
 from netdp.protocols import GraphWalkSum, PathSum, WalkSum
-from netdp.protocols.walk import transition_matrix
 
 EPS = np.array([0.0, 0.05, 0.2, 0.5, 1.0, 2.0, 4.0])
 SMALL = {"path": graphs.path(3), "ring": graphs.ring(3), "star": graphs.star(4)}

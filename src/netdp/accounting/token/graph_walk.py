@@ -135,7 +135,7 @@ def hitting_law(P: Any, start: int, absorbing: Iterable[int], horizon: int) -> F
     """P(first hit of `absorbing` at step l) for l = 1 … horizon, starting at `start`; the rest is put on the last.
 
     >>> from netdp import graphs
-    >>> from netdp.protocols.walk import transition_matrix
+    >>> from netdp.graphs.transitions import transition_matrix
     >>> hitting_law(transition_matrix(graphs.ring(4)), 0, [2], 4).tolist()
     [0.0, 0.5, 0.0, 0.5]
     """
