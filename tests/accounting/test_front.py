@@ -81,7 +81,7 @@ def test_faint_refresh_falls_back_to_a_bound():
     plain = account(protocol.replace(refresh=0.0), 0)
     hidden = np.arange(64) != 0
     assert (loss.factor[hidden] <= plain.factor[hidden]).all()
-    assert any("refresh too weak" in text for text in loss.assumptions)
+    assert any("refresh r = 1e-20 too weak to resolve" in text for text in loss.assumptions)
 
 
 def test_very_strong_masks_say_upper():

@@ -21,11 +21,12 @@ import numpy.typing as npt
 
 from netdp.graphs.kernels import csr_times_block
 from netdp.privacy import Claim
+from netdp.privacy._numeric import UNIT
 from netdp.protocols import VaryingGossip
 from netdp.views import SequenceView
 
 from . import modular, wide
-from .gossip import EXACT_BELOW, UNIT, Factors
+from .gossip import EXACT_BELOW, Factors
 from .krylov import CALM_TILT, CLEAR, TILT_LIMIT, Progress, SeenSpace, leverage
 
 FloatArray = npt.NDArray[np.float64]
@@ -69,7 +70,7 @@ def seen_space(view: SequenceView, progress: Progress | None = None) -> SeenSpac
     if doubtful:
         return SeenSpace(basis, ranks, True, np.inf, "float64")
     moved = np.abs(leverage(basis) - leverage(_build(view, course)[0])).max(initial=0.0)
-    tilt = max(CALM_TILT, float(100.0 * moved * UNIT / _PERTURBATION))
+    tilt = max(CALM_TILT, float(200.0 * moved * UNIT / _PERTURBATION))
     return SeenSpace(basis, ranks, tilt > TILT_LIMIT, tilt, "float64")
 
 

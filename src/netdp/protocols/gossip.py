@@ -32,7 +32,7 @@ from netdp.graphs import Graph
 from netdp.graphs.mixing import MIXINGS, mixing_matrix
 from netdp.graphs.spectrum import chebyshev_gamma, spectral_gap
 
-from .checks import count, non_negative, positive
+from .checks import count, finite_variance, non_negative, positive
 from .description import fields_of
 
 FloatArray = npt.NDArray[np.float64]
@@ -84,6 +84,7 @@ class Gossip:
             object.__setattr__(self, name, positive(name, getattr(self, name)))
         for name in ("refresh", "masks"):
             object.__setattr__(self, name, non_negative(name, getattr(self, name)))
+            finite_variance(name, getattr(self, name), self.sigma)
         if not isinstance(self.accelerated, bool | np.bool_):
             raise InvalidValue(f"accelerated must be True or False, got {self.accelerated!r}")
         object.__setattr__(self, "accelerated", bool(self.accelerated))
