@@ -152,3 +152,8 @@ def test_a_published_estimate_counts_its_publisher():
     compare = ~np.isnan(energy) & ~np.isnan(bound)
     assert (bound[compare] >= energy[compare] * (1 - 1e-9) - 1e-12).all()
     assert longer.messages.shape[0] > view.messages.shape[0]
+
+
+def test_what_is_public_may_not_depend_on_the_values():
+    said = account(Gossip(graphs.ring(6), rounds=2, sigma=1.0), 0).assumptions
+    assert any("public and chosen without regard to the values" in text for text in said)

@@ -7,11 +7,13 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 import pytest
+from scipy.optimize import brentq
+from scipy.stats import norm
 
 from netdp import account, graphs
-from netdp.accounting import chain, krylov, modular, wide
+from netdp.accounting import chain, krylov, modular, sequences, wide
 from netdp.errors import InvalidValue, Unsupported
-from netdp.privacy import gaussian_epsilon
+from netdp.privacy import gaussian_delta, gaussian_epsilon
 from netdp.protocols import ErdosRenyiGossip, Gossip, RandomizedGossip, VaryingGossip
 from netdp.views import SequenceView, Transcript
 
@@ -213,13 +215,128 @@ def test_estimate_says_so():
     loss = account(protocol, [0], samples=30, seed=5)
     assert loss.claim == "estimate"
     assert any("30 sampled" in text for text in loss.assumptions)
-    assert any("±" in text for text in loss.assumptions)
+    assert any("95 % interval" in text and "bootstrap" in text for text in loss.assumptions)
+    assert any("the factor is the mean factor over the sequences" in text for text in loss.assumptions)
     other = account(protocol, [0], samples=400, seed=6)
     # The ring is symmetric, so 1 and 7 have the same mean; 400 samples of a number in [0, 1].
     assert abs(other.factor[1] - other.factor[7]) < 4 * 0.5 * np.sqrt(2 / 400)
     assert abs(loss.factor[1] - other.factor[1]) < 4 * 0.5 * np.sqrt(1 / 30)
     with pytest.raises(InvalidValue, match="samples"):
         account(protocol, [0], samples=1)
+
+
+def mean_delta(protocol, sequences, target, epsilon, rng):
+    """Monte Carlo of the definition, on its own: random edges, messages written out, least squares, Gaussian tails."""
+    chances = protocol.edge_probabilities
+    pairs = np.vstack([protocol.graph.edges(), [[-1, -1]]])
+    total = np.zeros(len(epsilon))
+    for _ in range(sequences):
+        states, seen = np.eye(protocol.graph.n), []
+        for u, w in pairs[rng.choice(len(pairs), protocol.steps, p=np.append(chances, 1 - chances.sum()))].tolist():
+            if u < 0:
+                continue
+            if 0 in (u, w):
+                seen.append(states[u + w].copy())
+            states[[u, w]] = (states[u] + states[w]) / 2
+        rows = np.array(seen).reshape(-1, protocol.graph.n)[:, 1:]  # 0's own noisy value is known to it
+        # The row space without rounding: short runs, so that sizes are far from it.
+        sizes, directions = np.linalg.svd(rows, full_matrices=False)[1:]
+        mu = np.linalg.norm(directions[sizes > 1e-9][:, target - 1]) * protocol.local_mu
+        if mu > 1e-12:
+            total += norm.cdf(mu / 2 - epsilon / mu) - np.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu)
+    return total / sequences
+
+
+@pytest.mark.parametrize("target", [1, 2, 3])
+def test_the_estimate_is_the_mean_of_delta(target):
+    protocol = RandomizedGossip(graphs.ring(7), steps=12, sigma=1.0)
+    epsilon = np.array([0.0, 0.5, 1.0, 2.0, 3.0])
+    loss = account(protocol, [0], samples=3000)
+    direct = mean_delta(protocol, 3000, target, epsilon, np.random.default_rng(4))
+    curve = np.array([loss.delta(e)[target] for e in epsilon])
+    np.testing.assert_allclose(curve, direct, rtol=0.2 if target < 3 else 0.4)  # two samples of 3000 each
+    wrong = gaussian_delta(np.sqrt(loss.factor[target]) * protocol.local_mu, epsilon)
+    assert (wrong[3:] < 0.7 * direct[3:]).all()  # the curve of the mean factor is another matter
+
+
+def test_rare_sequences_carry_the_loss():
+    """Ring of 32, 64 steps, σ = 2, five hops away: ε(1e-6) is 0.68 over 4 million sequences; the mean factor says 0.05."""
+    protocol = RandomizedGossip(graphs.ring(32), steps=64, sigma=2.0)
+    loss = account(protocol, [0], seed=1)
+    assert 0.5 < loss.epsilon(1e-6)[5] < 0.85
+    assert float(gaussian_epsilon(np.sqrt(loss.factor[5]) * protocol.local_mu, 1e-6)) < 0.1
+    assert loss.epsilon(1e-6)[1] == pytest.approx(2.1714, rel=0.004)
+    assert (loss.epsilon(1e-6)[12:20] == 0).all()
+
+
+@pytest.mark.parametrize("local_mu", [1e-3, 0.5, 3.0, 50.0])
+@pytest.mark.parametrize("factor", [1.0, 0.2])
+def test_epsilon_is_read_within_one_percent(local_mu, factor):
+    curve = sequences.Mixture(np.full((2, 1), factor), local_mu).curve
+    for delta in 10.0 ** np.arange(-12, 0):
+        true = float(gaussian_epsilon(np.sqrt(factor) * local_mu, delta))
+        assert true <= curve.epsilon(delta)[0] <= true * 1.01 + 1e-6 * local_mu
+    assert curve.deltas.size < 1500
+
+
+def test_a_mixture_is_computed_as_defined():
+    rng = np.random.default_rng(3)
+    drawn = np.column_stack(
+        [np.where(rng.random(500) < 0.9, 0.0, rng.random(500)), rng.random(500), np.full(500, np.nan)]
+    )
+    mixture = sequences.Mixture(drawn, 1.5)
+    for epsilon in (0.0, 0.7, 2.5):
+        means = gaussian_delta(np.sqrt(drawn[:, :2]) * 1.5, epsilon).mean(axis=0)
+        found = mixture.curve.delta(epsilon)
+        assert (found[:2] >= means * (1 - 1e-12)).all()
+        np.testing.assert_allclose(found[:2], means, rtol=0.02)
+        assert np.isnan(found[2])
+
+
+def test_the_interval_covers():
+    """Skewed samples: nine in ten lose nothing. The 95 % interval misses the truth in few of 80 samples."""
+    rng = np.random.default_rng(0)
+    factors, chances = np.array([0.0, 0.02, 0.2, 1.0]), np.array([0.9, 0.07, 0.02, 0.01])
+
+    def excess(epsilon):
+        return float(chances @ gaussian_delta(np.sqrt(factors), epsilon)) - 1e-6
+
+    true = brentq(excess, 0.1, 10)
+    missed = narrow = 0
+    for _ in range(80):
+        mixture = sequences.Mixture(rng.choice(factors, 400, p=chances)[:, None], 1.0)
+        low, high, least, most = mixture.intervals(0, true, 1e-6, rng)
+        assert low <= mixture.curve.epsilon(1e-6)[0] <= high * (1 + 1e-9)
+        missed += not low <= true <= high
+        narrow += not least <= 1e-6 <= most
+    assert missed <= 12
+    assert narrow <= 12
+
+
+def test_the_quick_way_agrees_with_the_exact_one():
+    clear = 0
+    for seed in range(1, 121, 2):
+        view = zoo(seed)
+        quick = chain.projected(view)
+        if quick is not None:
+            clear += 1
+            np.testing.assert_allclose(quick, chain.factors(view).values, atol=1e-6)
+            assert ((quick > 0) | ~view.reached | ~view.hidden).all()
+    assert clear > 15
+
+
+def test_faint_directions_are_not_lost_on_the_quick_way():
+    """It says that it cannot tell, or it is right: 4⁻²⁵ is below all rounding, 4⁻² is not."""
+    quick = chain.projected(fading(2))
+    np.testing.assert_allclose(quick, chain.factors(fading(2)).values, atol=1e-9)
+    assert chain.projected(fading(25)) is None
+
+
+def test_sampling_stops_early_only_where_every_sequence_is_slow(monkeypatch):
+    monkeypatch.setattr(sequences, "FEWEST_SAMPLES", 5)
+    protocol = RandomizedGossip(graphs.hypercube(3), steps=400, sigma=1.0)
+    assert any("over 5 sampled" in text for text in account(protocol, [0]).assumptions)
+    assert any("over 8 sampled" in text for text in account(protocol, [0], samples=8).assumptions)
 
 
 def test_transcripts_are_accepted():

@@ -42,14 +42,18 @@ def worst_energy(
     else:
         sets = [observer_set(protocol.graphs[0], group) for group in observers]
         if not sets:
-            raise InvalidValue("observers is empty; name sets of them such as [[0], [1, 2]], or None for everybody alone")
+            raise InvalidValue(
+                "observers is empty; name sets of them such as [[0], [1, 2]], or None for everybody alone"
+            )
     found = list[float]()
     for done, group in enumerate(sets, start=1):
         energy = loss_energy(protocol, group, targets)
         if not np.isnan(energy).all():
             found.append(float(np.nanmax(energy)))
         elif observers is not None or protocol.n == 1:
-            raise InvalidValue(f"all targets are among the observers {group}: nobody is left whose privacy could be at stake")
+            raise InvalidValue(
+                f"all targets are among the observers {group}: nobody is left whose privacy could be at stake"
+            )
         if progress is not None:
             progress(done, len(sets))
     return max(found)
