@@ -110,6 +110,14 @@ def test_very_strong_masks_on_the_karate_club_give_the_curators_loss():
     assert any("evaluated at masks κ = " in text for text in loss.assumptions)
 
 
+def test_weaker_masks_never_count_as_exact():
+    """After three rounds hardly anything is left of the loss at κ = 1e12: what weaker masks give is a bound, far above it."""
+    loss = account(Gossip(KARATE, rounds=3, sigma=1.0, masks=1e12), 5)
+    assert loss.slack < gossip.EXACT_BELOW
+    assert loss.worst > 1e-9
+    assert loss.claim == "upper"
+
+
 @pytest.mark.parametrize("masks", [1e12, 1e30, 1e300])
 def test_very_strong_masks_on_a_ring(masks):
     loss = account(Gossip(graphs.ring(8), rounds=9, sigma=1.0, masks=masks), 0)

@@ -180,8 +180,8 @@ def _estimate(
         "given the edges, which are drawn without regard to the values and known to the observers; what a run has lost is "
         "exact once its edges are known: account(protocol, observers, edges=run.transcript)",
         f"at δ = {_DELTA:g} party {worst} loses most: ε = {losses[worst]:.4g}, 95 % interval {low:.4g} to {high:.4g}; δ at "
-        f"this ε: {least:.2g} to {most:.2g} (bootstrap percentiles, {_RESAMPLES} resamples; sequences rarer than about one in "
-        f"{samples} are not in the sample, and no interval knows of them)",
+        f"this ε: {least:.2g} to {most:.2g} (bootstrap percentiles, {_RESAMPLES} resamples; sequences rarer than about one "
+        f"in {samples} are not in the sample, and no interval knows of them)",
         "the factor is the mean factor over the sequences; no ε follows from it, since rare sequences carry most of δ",
         f"largest factor of any party in a sampled run: {each.mean():.4g} on average, {each.max():.4g} at most",
     )
