@@ -117,7 +117,7 @@ def test_faint_refresh_falls_back_to_a_bound():
     plain = account(protocol.replace(refresh=0.0), 0)
     hidden = np.arange(64) != 0
     assert (loss.factor[hidden] <= plain.factor[hidden]).all()
-    assert any("refresh too weak" in text for text in loss.assumptions)
+    assert any("refresh r = 1e-20 too weak to resolve" in text for text in loss.assumptions)
 
 
 def test_very_strong_masks_say_upper():
@@ -188,3 +188,8 @@ def test_a_published_estimate_counts_its_publisher():
     compare = ~np.isnan(energy) & ~np.isnan(bound)
     assert (bound[compare] >= energy[compare] * (1 - 1e-9) - 1e-12).all()
     assert longer.messages.shape[0] > view.messages.shape[0]
+
+
+def test_what_is_public_may_not_depend_on_the_values():
+    said = account(Gossip(graphs.ring(6), rounds=2, sigma=1.0), 0).assumptions
+    assert any("public and chosen without regard to the values" in text for text in said)

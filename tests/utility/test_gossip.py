@@ -10,7 +10,7 @@ from netdp.utility import gossip as utility
 
 def run_once(protocol, values, rng):
     """One literal run of the protocol; the final states."""
-    n, W, gamma = protocol.graph.n, protocol.matrix.toarray(), protocol.gamma
+    n, W, gamma = protocol.graph.n, protocol.matrix.toarray(), protocol.chebyshev
     state = values + protocol.sigma * rng.standard_normal(n)
     for u, w in protocol.graph.edges():
         mask = np.sqrt(protocol.mask_variance) * rng.standard_normal()

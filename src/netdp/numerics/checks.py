@@ -86,6 +86,14 @@ def probability(name: str, value: Any) -> float:
     return between(name, value, 0.0, 1.0, open_low=True, open_high=True)
 
 
+def finite_variance(name: str, multiple: float, sigma: float) -> None:
+    """Refuse a noise of variance `multiple`·σ² that a double cannot hold."""
+    if not math.isfinite(multiple * sigma * sigma):
+        raise InvalidValue(
+            f"{name} = {multiple:g} times sigma² = {sigma:g}² is a variance beyond any double; lower {name} or sigma"
+        )
+
+
 def switch(name: str, value: Any) -> bool:
     """`value` as True or False, or a refusal: "no" would otherwise count as yes."""
     if not isinstance(value, bool | np.bool_):

@@ -22,7 +22,7 @@ from netdp.errors import InvalidValue
 from netdp.graphs import Graph, as_graph
 from netdp.graphs.mixing import MIXINGS, mixing_matrix
 from netdp.graphs.spectrum import chebyshev_gamma, spectral_gap
-from netdp.numerics.checks import count, non_negative, positive, switch
+from netdp.numerics.checks import count, finite_variance, non_negative, positive, switch
 
 from .base import Protocol
 
@@ -60,8 +60,8 @@ class GossipDescent(Protocol):
     accelerated : Chebyshev gossip. `gap` is the spectral gap it assumes; by default the graph's own (the smallest, if
         there are several, which must then be connected).
     expansion : Lipschitz constant of θ ↦ θ − ν·g_i(θ). 1 if g_i is the gradient of a convex β-smooth function and
-        ν ≤ 2/β (generalised linear models whose *rows* are clipped one by one are); 1 + νβ is always right for
-        β-Lipschitz gradients that are clipped as a whole.
+        ν ≤ 2/β (generalised linear models whose rows are clipped one by one are; a party's gradient clipped as a whole
+        is not); 1 + νβ is always right for β-Lipschitz gradients.
 
     >>> from netdp import graphs
     >>> p = GossipDescent(graphs.hypercube(4), iterations=5, gossip_rounds=3, sigma=2.0, step=0.5, clip=1.0)
@@ -91,6 +91,7 @@ class GossipDescent(Protocol):
         if self.expansion < 1:
             raise InvalidValue(f"expansion must be ≥ 1, got {self.expansion!r}; a contraction is covered by 1")
         object.__setattr__(self, "masks", non_negative("masks", self.masks))
+        finite_variance("masks", self.masks, self.sigma)
         if self.gap is not None and not 0 < positive("gap", self.gap) <= 1:
             raise InvalidValue(f"gap must lie in (0, 1], got {self.gap!r}")
         if self.mixing not in MIXINGS:

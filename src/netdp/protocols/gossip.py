@@ -30,7 +30,7 @@ from netdp.graphs import Graph, as_graph
 from netdp.graphs.mixing import MIXINGS, mixing_matrix
 from netdp.graphs.spectrum import chebyshev_gamma, spectral_gap
 from netdp.numerics.arrays import FloatArray
-from netdp.numerics.checks import count, non_negative, positive, switch
+from netdp.numerics.checks import count, finite_variance, non_negative, positive, switch
 
 from .base import Protocol
 
@@ -78,6 +78,7 @@ class Gossip(Protocol):
             object.__setattr__(self, name, positive(name, getattr(self, name)))
         for name in ("refresh", "masks"):
             object.__setattr__(self, name, non_negative(name, getattr(self, name)))
+            finite_variance(name, getattr(self, name), self.sigma)
         self._set(accelerated=switch("accelerated", self.accelerated))
         if self.mixing not in MIXINGS:
             raise InvalidValue(f"unknown mixing {self.mixing!r}; choose one of {', '.join(MIXINGS)}")

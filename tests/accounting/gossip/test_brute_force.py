@@ -18,7 +18,7 @@ def check(graph, observers, exact_factors, **settings):
         observers,
         refresh=Fraction(settings.get("refresh", 0)),
         masks=Fraction(settings.get("masks", 0)),
-        gamma=protocol.gamma,
+        gamma=protocol.chebyshev,
     )
     loss = account(protocol, observers)
     for u, factor in exact.items():

@@ -177,9 +177,11 @@ def test_acceleration_is_post_processing_without_refresh(case):
 @given(connected_graphs(max_size=9), st.integers(1, 5), st.sampled_from([0.0, 5.0]))
 def test_pairwise_is_account_column_by_column(graph, rounds, masks):
     protocol = Gossip(graph, rounds=rounds, sigma=2.0, masks=masks, refresh=0.1 * masks)
-    matrix = pairwise(protocol).factor
+    matrix = pairwise(protocol)
     for v in range(graph.n):
-        np.testing.assert_array_equal(matrix[:, v], account(protocol, v).factor)
+        column = account(protocol, v)
+        # The same work with one thread of BLAS or several, whose rounding may differ: two results within the margin.
+        np.testing.assert_allclose(matrix.factor[:, v], column.factor, rtol=0, atol=column.slack)
 
 
 def test_neighbours_alone_show_that_less_is_not_always_less():

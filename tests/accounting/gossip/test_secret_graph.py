@@ -172,3 +172,13 @@ def test_printed_collusion():
     value = printed.proposition1(2.0, 100, 3, 2.0, 1.0, [4, 5], [False, True])
     assert value == pytest.approx(2 / 4 * (12 / 96 + 1))
     assert len(printed.ERRATA) == 5
+
+
+def test_the_assumptions_of_the_proof_are_printed():
+    """The mixture over graphs has the same weights whatever the values; the shift is Δ; nobody else reads or publishes."""
+    said = " | ".join(secret_graph_loss(50, degree=4, rounds=3, sigma=2.0, sensitivity=1.5).assumptions)
+    assert "the graph is drawn without regard to the values" in said
+    assert "differ by at most 1.5 in L2 norm" in said
+    assert "weights are a function of the graph alone" in said
+    assert "values are fixed before the first send" in said
+    assert "readable by sender and receiver alone" in said

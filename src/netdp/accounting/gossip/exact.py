@@ -12,29 +12,40 @@ Refresh.  Fresh noise enters before every later send, so the order in time matte
     factor_u = a_uᵀ(BBᵀ)⁻¹a_u with a_u = (QX)_u. BBᵀ is never formed: B is reduced to a triangle R by QR, BBᵀ = RᵀR,
     factor_u = ‖R⁻ᵀa_u‖². That halves the digits lost. τ > 0 makes BBᵀ nonsingular (plain: BBᵀ ⪰ min(1, τ²)/4).
 
-Rounding is added on the safe side: every returned value is an upper end, and `slack` says how wide the margin is.
+Rounding is added on the safe side: every returned value is an upper end, and `slack` says how far it may lie above the
+value computed.
+
+**Noise that is too strong to compute with.** A protocol with masks κ loses at most what the same protocol with masks κ′ ≤ κ
+loses, and likewise for refresh r′ ≤ r.
+    Proof. A sum of independent normals is normal: draw the mask of every edge as N(0, κ′σ²) plus an independent
+    N(0, (κ − κ′)σ²), and every fresh noise likewise. The second parts do not depend on data. Give them to the observers:
+    more information never lowers a loss. Given them, a run is one of the weaker protocol whose first messages and fresh
+    noises are moved by known vectors, and the observers can subtract what these do to all messages: the steps are linear. So
+    given any value of the second parts the loss is the weaker protocol's, and it is so for both together: a test that may
+    use a public variable that does not depend on the data errs with the mean of its errors given the variable, and
+    trade-off functions are convex. ∎
+So where rounding would drown the loss at κ, it is bounded by the loss at smaller κ′, for which the margin is small.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import linalg
 
 from netdp.accounting.published.muffliato import theorems
 from netdp.accounting.table import certified, published, published_pairs
-from netdp.numerics.arrays import FloatArray, Progress
+from netdp.numerics.arrays import UNIT, FloatArray, Progress
 from netdp.privacy import Claim, Guarantee
-from netdp.protocols import Gossip, response
+from netdp.protocols import Gossip, GossipRounds, response
 from netdp.views import GossipView
 
 from . import wide
 from .krylov import CALM_TILT, SeenSpace, leverage, seen_space
 from .statements import certified_statement, published_statement
 
-UNIT = float(np.finfo(np.float64).eps)
 # A result whose rounding margin is at most this much is called exact; a wider one an upper bound.
 EXACT_BELOW = 1e-6
 # Dense inverses for the fallback that reveals everything are affordable up to here.
@@ -47,13 +58,26 @@ _ROWS_AT_ONCE = 65_536
 
 @dataclass(frozen=True, eq=False)
 class Factors:
-    """Loss factors of all parties (nan at the observers), how large the rounding margin is, and what they claim."""
+    """Loss factors of all parties (nan at the observers), how far they may lie above what was computed, what they claim.
+
+    `slack` is absolute: a factor is at most 1, so it is a share of the local-DP loss.
+    """
 
     values: FloatArray
     slack: float
     claim: Claim
     rank: int
     notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """Upper ends of all factors, and in words how they were found ("" if from the protocol as it is)."""
+
+    values: FloatArray
+    computed: FloatArray  # the same before rounding was added
+    slack: float  # how far the first may lie above the second, whatever the factors
+    note: str = ""
 
 
 def factors(view: GossipView, progress: Progress | None = None) -> Factors:
@@ -73,18 +97,16 @@ def factors(view: GossipView, progress: Progress | None = None) -> Factors:
         bound = _unrefreshed(view, space)
         note = "too many messages to follow the fresh noise through: bounded by the loss without it"
         return Factors(bound.values, bound.slack, Claim.UPPER, space.rank, (*bound.notes, note))
-    result = _refreshed(view, space)
+    messages = _Messages(view, space.basis)
+    result = messages.bound(view.protocol.masks, view.protocol.refresh)
     if result.slack <= EXACT_BELOW:
-        return result
-    bound = _unrefreshed(view, space)
-    note = "refresh too weak to resolve in floating point: bounded by the loss without it"
-    values = np.fmin(result.values, bound.values)
-    return Factors(values, bound.slack, Claim.UPPER, space.rank, (*bound.notes, note))
+        return _factors(view, result.values, result.slack, space.rank)
+    return _unresolved(view, space, messages, result)
 
 
 def _unrefreshed(view: GossipView, space: SeenSpace) -> Factors:
     notes: tuple[str, ...] = ()
-    condition = 1.0 + 2.0 * view.protocol.masks * float(view.protocol.graph.degrees.max())
+    condition = _condition(view, view.protocol.masks)
     # A tilt counts for more under strong masks: where it would spoil the result, long integers are worth their time.
     tilted = space.tilt > CALM_TILT and space.tilt * condition > EXACT_BELOW
     if space.doubtful or tilted:
@@ -94,66 +116,200 @@ def _unrefreshed(view: GossipView, space: SeenSpace) -> Factors:
         if space.doubtful:
             return _everything_revealed(view, space.rank)
     if view.protocol.masks > 0:
-        covariance = _masked_covariance(view, space.basis)
-        values = _quadratic_form(_cholesky(covariance), space.basis)
-        slack = (space.tilt + 8 * space.rank * UNIT) * condition
-    else:
-        values, slack = leverage(space.basis), space.tilt
+        result = _masked(view, space.basis, space.tilt)
+        return _factors(view, result.values, result.slack, space.rank, notes, result.note)
     # A tilt of the space moves a factor by an absolute amount; parties out of reach stay at exactly zero.
-    values = np.where(values > 0, values * (1 + slack) + space.tilt, 0.0)
-    return _factors(view, values, slack, space.rank, notes)
+    values = leverage(space.basis)
+    values = np.where(values > 0, values * (1 + space.tilt) + space.tilt, 0.0)
+    return _factors(view, values, 2 * space.tilt, space.rank, notes)
 
 
-def _refreshed(view: GossipView, space: SeenSpace) -> Factors:
-    protocol, basis = view.protocol, space.basis
-    T, b, k = protocol.rounds, len(view.boundary), space.rank
-    step = np.empty((k, k))
-    for columns in _slices(k, _COLUMNS_AT_ONCE):
-        step[:, columns] = basis.T @ view.step(basis[:, columns])
-    start = np.ascontiguousarray(basis[view.boundary].T)
-    states = np.hstack(list(response(lambda x: step @ x, start, T, protocol.chebyshev)))
-    impulses = np.hstack(list(response(lambda x: step @ x, start, T, protocol.chebyshev, fresh=True)))
-    tau = np.sqrt(protocol.refresh / T)
-    # Fold the noise of round j into the triangle of the later rounds, j = T−1 … 1; then the initial noise.
-    triangle = np.empty((0, 0))
-    for j in range(T - 1, 0, -1):
-        triangle = _fold(tau * impulses[:, : (T - j) * b], triangle)
-    root = _cholesky(_masked_covariance(view, basis)) if protocol.masks > 0 else np.eye(k)
-    triangle = _fold(root @ states, triangle)
+def _masked(view: GossipView, basis: FloatArray, tilt: float) -> Bound:
+    """q_uᵀ(QᵀSQ)⁻¹q_u with its margin, for masks κ; where that margin is too wide, the best of what smaller κ′ give.
 
-    reciprocal, _ = linalg.lapack.dtrcon(triangle)
-    # Backward error of QR (Higham, Accuracy and Stability, Thm 19.4; constant as observed, with a safety factor) times
-    # the condition of the triangle, and the Cholesky error of S_Q when there are masks.
-    margin = 16.0 * T * b * UNIT / reciprocal if reciprocal > 0 else np.inf
-    if protocol.masks > 0:
-        margin += 8.0 * k * UNIT * (1.0 + 2.0 * protocol.masks * float(protocol.graph.degrees.max()))
-    if not margin < 1.0:
-        values = np.full(len(view.hidden), np.inf)
-        return _factors(view, values, np.inf, k)
-    values = np.empty(len(view.hidden))
-    for rows in _slices(len(values), _ROWS_AT_ONCE):
-        whitened = linalg.solve_triangular(triangle, (basis[rows] @ states).T, trans="T", check_finite=False)
-        values[rows] = np.einsum("ij,ij->j", whitened, whitened)
-    values = np.where(values > 0, (np.sqrt(values) * (1 + margin) + margin) ** 2, 0.0)
-    return _factors(view, values, 2 * margin, k)
+    The computed v is off by at most a relative m, the error of the Cholesky factorisation and of a tilted space times the
+    condition of S, and by the tilt itself: v(1 + m) + tilt is returned, at most m + tilt above v ≤ 1.
+    A smaller κ′ has a smaller margin and a larger loss; some are tried, and for each party the smallest result counts.
+    """
+    masks = view.protocol.masks
+    unit = tilt + 16 * basis.shape[1] * UNIT
+    fine = strongest_masks(view, masks, (EXACT_BELOW - tilt) / unit)
+    bounds = list[Bound]()
+    for strength in dict.fromkeys(min(fine * wider, masks) for wider in (1, 10, 100, 1000)):
+        try:
+            values = _quadratic_form(_cholesky(_masked_covariance(view, basis, strength)), basis)
+        except linalg.LinAlgError:  # cannot happen at the first of them, whose margin is small
+            break
+        relative = unit * _condition(view, strength)
+        upper = np.where(values > 0, values * (1 + relative) + tilt, 0.0)
+        note = "" if strength == masks else f"at masks κ = {strength:.3g}"
+        bounds.append(Bound(upper, values, relative + tilt, note))
+    if fine == masks:
+        return bounds[0]
+    best = _smallest(bounds)
+    return replace(best, note=f"masks κ = {masks:g} too strong for floating point: {_how(best, 'κ')}")
+
+
+class _Messages:
+    """All messages of refreshed gossip in the k dimensions of the seen space; what they lose at given masks and refresh."""
+
+    def __init__(self, view: GossipView, basis: FloatArray) -> None:
+        protocol = view.protocol
+        T, b, k = protocol.rounds, len(view.boundary), basis.shape[1]
+        step = np.empty((k, k))
+        for columns in _slices(k, _COLUMNS_AT_ONCE):
+            step[:, columns] = basis.T @ view.step(basis[:, columns])
+        start = np.ascontiguousarray(basis[view.boundary].T)
+        self._view, self._basis, self._count = view, basis, T * b
+        self._states = np.hstack(list(response(lambda x: step @ x, start, T, protocol.chebyshev)))
+        impulses = np.hstack(list(response(lambda x: step @ x, start, T, protocol.chebyshev, fresh=True)))
+        # Fold the noise of round j into the triangle of the later rounds, j = T−1 … 1; `bound` adds the initial noise.
+        tau = np.sqrt(protocol.refresh / T)
+        self._fresh = np.empty((0, 0))
+        for j in range(T - 1, 0, -1):
+            self._fresh = _fold(tau * impulses[:, : (T - j) * b], self._fresh)
+
+    def strongest(self) -> tuple[float, float]:
+        """Masks and refresh at which to start: stronger ones have a margin that is no longer small."""
+        view, k = self._view, self._basis.shape[1]
+        masks = strongest_masks(view, view.protocol.masks, 100 * EXACT_BELOW / (16 * k * UNIT))
+        # The first message has noise 1, the later ones about τ, so τ is at most the condition of the triangle.
+        tau = EXACT_BELOW / (4 * 32 * self._count * UNIT)
+        return masks, min(view.protocol.refresh, view.protocol.rounds * max(tau, 1.0) ** 2)
+
+    def bound(self, masks: float, refresh: float) -> Bound:
+        """Upper ends of the factors if masks and refresh had these values; slack inf (and no values) if out of reach.
+
+        With m the relative error of the computed root √v plus an absolute one of the same size, √v(1 + m) + m is an upper
+        end of the true root. It is squared: as √v ≤ 1, the value returned lies above v by at most
+
+            (√v(1 + m) + m)² − v = v((1 + m)² − 1) + 2√v·m(1 + m) + m² ≤ (1 + 2m)² − 1 = 4m(1 + m),
+
+        for the middle grows with v and is the right-hand side at v = 1. That is the slack.
+        """
+        view, basis, k = self._view, self._basis, self._basis.shape[1]
+        everything = np.full(len(view.hidden), np.inf)
+        hopeless = Bound(everything, everything, np.inf)
+        with np.errstate(over="ignore", invalid="ignore"):
+            margin, root = 0.0, np.eye(k)
+            if masks > 0:
+                margin = 16.0 * k * UNIT * _condition(view, masks)  # of the Cholesky factorisation
+                if not margin < 1.0:
+                    return hopeless
+                root = _cholesky(_masked_covariance(view, basis, masks))
+            weaker = np.sqrt(refresh / view.protocol.refresh)
+            triangle = _fold(root @ self._states, self._fresh if weaker == 1 else weaker * self._fresh)
+        # Backward error of QR (Higham, Accuracy and Stability, Thm 19.4; constant as observed, with a safety factor) times
+        # the condition of the triangle.
+        reciprocal = linalg.lapack.dtrcon(triangle)[0] if np.isfinite(triangle).all() else 0.0
+        margin += 32.0 * self._count * UNIT / reciprocal if reciprocal > 0 else np.inf
+        if not margin < 1.0:
+            return hopeless
+        values = np.empty(len(view.hidden))
+        for rows in _slices(len(values), _ROWS_AT_ONCE):
+            whitened = linalg.solve_triangular(triangle, (basis[rows] @ self._states).T, trans="T", check_finite=False)
+            values[rows] = np.einsum("ij,ij->j", whitened, whitened)
+        upper = np.where(values > 0, (np.sqrt(values) * (1 + margin) + margin) ** 2, 0.0)
+        return Bound(upper, values, 4 * margin * (1 + margin))
+
+
+def _unresolved(view: GossipView, space: SeenSpace, messages: _Messages, direct: Bound) -> Factors:
+    """The best of several bounds where rounding drowns the refreshed loss, and which of its noises is to blame.
+
+    Weaker noise than there is gives a bound (see the module). Masks are taken away first: if that helps, they were too
+    strong. If not, refresh is lowered to fresh noise as large as the initial one: if that helps, it was too strong. If
+    neither helps, it is too weak, or there are too many messages.
+    """
+    protocol = view.protocol
+    masks, refresh = messages.strongest()
+    even = float(protocol.rounds)  # the refresh at which fresh noise is as large as the initial one
+    unmasked = messages.bound(0.0, refresh)
+    while unmasked.slack > EXACT_BELOW and refresh > even:
+        refresh = max(refresh / 100, even)
+        unmasked = messages.bound(0.0, refresh)
+    bounds = [direct]
+    if unmasked.slack <= EXACT_BELOW:
+        found = messages.bound(masks, refresh)
+        while found.slack > EXACT_BELOW and masks > 0:
+            bounds.append(_weakened(found, protocol, masks, refresh))
+            masks = masks / 10 if masks > 10 else 0.0
+            found = messages.bound(masks, refresh)
+        bounds.append(_weakened(found, protocol, masks, refresh))
+        blame = [f"masks κ = {protocol.masks:g}"] if masks < protocol.masks else []
+        blame += [f"refresh r = {protocol.refresh:g}"] if refresh < protocol.refresh else []
+        reason = f"{' and '.join(blame)} too strong for floating point"
+    elif protocol.refresh < even and messages.bound(0.0, even).slack <= EXACT_BELOW:
+        reason = f"refresh r = {protocol.refresh:g} too weak to resolve in floating point"
+    else:
+        reason = f"{protocol.rounds * len(view.boundary)} messages are too many to follow the fresh noise through"
+    bound = _unrefreshed(view, space)
+    without = "without refresh" + "".join(f" ({note})" for note in bound.notes)
+    best = _smallest([*bounds, Bound(bound.values, bound.values - bound.slack, bound.slack, without)])
+    values = _at_observers(view, np.minimum(best.values, 1.0))
+    return Factors(values, best.slack, Claim.UPPER, space.rank, (f"{reason}: {_how(best, 'κ and r')}",))
+
+
+def _weakened(bound: Bound, protocol: Gossip | GossipRounds, masks: float, refresh: float) -> Bound:
+    """The bound with words that say at which weaker noise it was evaluated."""
+    changed = [f"masks κ = {masks:.3g}"] if masks < protocol.masks else []
+    changed += [f"refresh r = {refresh:.3g}"] if refresh < protocol.refresh else []
+    return replace(bound, note=f"at {' and '.join(changed)}" if changed else "")
+
+
+def _how(bound: Bound, noise: str) -> str:
+    if not bound.note:
+        return f"the rounding margin is {bound.slack:.1e}"
+    return f"evaluated {bound.note}; the loss only falls with {noise}"
+
+
+def _smallest(bounds: list[Bound]) -> Bound:
+    """For each party the smallest of several bounds, with the words of those that are the smallest for somebody."""
+    table = np.stack([bound.values for bound in bounds])
+    values = np.fmin.reduce(table)
+    first = np.argmax(table == values, axis=0)
+    computed = np.choose(first, [bound.computed for bound in bounds])
+    seen = (values > 0) & np.isfinite(values)
+    notes = dict.fromkeys(bounds[i].note for i in np.unique(first[seen]) if bounds[i].note)
+    slack = float((values[seen] - computed[seen]).max(initial=0.0))
+    words = " or ".join(notes) + (", whichever is smaller" if len(notes) > 1 else "")
+    return Bound(values, computed, slack, words)
+
+
+def strongest_masks(view: GossipView, masks: float, condition: float) -> float:
+    """The largest κ′ ≤ `masks` for which the condition number of S = I + κ′L′ is surely at most `condition`."""
+    degree = float(view.protocol.graph.degrees.max(initial=0))
+    return min(masks, max(condition - 1.0, 0.0) / (2.0 * degree)) if degree else masks
+
+
+def _condition(view: GossipView, masks: float) -> float:
+    """A bound on the condition number of S = I + κL′, whose eigenvalues lie between 1 and 1 + 2κ·(largest degree)."""
+    return 1.0 + 2.0 * masks * float(view.protocol.graph.degrees.max(initial=0))
+
+
+def _with(*notes: str) -> tuple[str, ...]:
+    return tuple(note for note in notes if note)
 
 
 def _everything_revealed(view: GossipView, rank: int) -> Factors:
     """An upper bound: the observers are told every party's whole first message (masks stay secret)."""
-    values = np.ones(len(view.hidden))
+    values, slack, weaker = np.ones(len(view.hidden)), EXACT_BELOW, ""
     if view.protocol.masks > 0 and len(values) <= _MAX_DENSE:
         everyone = np.zeros((len(values), int(view.hidden.sum())))
         everyone[view.hidden, np.arange(everyone.shape[1])] = 1.0
-        values = _quadratic_form(_cholesky(_masked_covariance(view, everyone)), everyone) * (1 + EXACT_BELOW)
+        result = _masked(view, everyone, 0.0)
+        values, slack, weaker = result.values * (1 + EXACT_BELOW), slack + result.slack, result.note
     distance = view.protocol.graph.distances(list(view.observers))
     values[distance > view.protocol.rounds] = 0.0
     note = "the seen space could not be decided: bounded by what observers of all first messages would learn"
-    return Factors(_at_observers(view, values), EXACT_BELOW, Claim.UPPER, rank, (note,))
+    return Factors(_at_observers(view, np.minimum(values, 1.0)), slack, Claim.UPPER, rank, _with(note, weaker))
 
 
-def _factors(view: GossipView, values: FloatArray, slack: float, rank: int, notes: tuple[str, ...] = ()) -> Factors:
-    claim = Claim.EXACT if slack <= EXACT_BELOW else Claim.UPPER
-    return Factors(_at_observers(view, np.minimum(values, 1.0)), slack, claim, rank, notes)
+def _factors(
+    view: GossipView, values: FloatArray, slack: float, rank: int, notes: tuple[str, ...] = (), weaker: str = ""
+) -> Factors:
+    """`weaker` says in words if the values are those of a protocol with weaker noise: then they are only a bound."""
+    claim = Claim.EXACT if slack <= EXACT_BELOW and not weaker else Claim.UPPER
+    return Factors(_at_observers(view, np.minimum(values, 1.0)), slack, claim, rank, _with(*notes, weaker))
 
 
 def _at_observers(view: GossipView, values: FloatArray) -> FloatArray:
@@ -161,12 +317,12 @@ def _at_observers(view: GossipView, values: FloatArray) -> FloatArray:
     return values
 
 
-def _masked_covariance(view: GossipView, basis: FloatArray) -> FloatArray:
-    """QᵀSQ with S = I + κL′."""
+def _masked_covariance(view: GossipView, basis: FloatArray, masks: float) -> FloatArray:
+    """QᵀSQ with S = I + κL′, κ = `masks`."""
     k = basis.shape[1]
     covariance = np.eye(k)
     for columns in _slices(k, _COLUMNS_AT_ONCE):
-        covariance[:, columns] += view.protocol.masks * (basis.T @ view.mask_laplacian(basis[:, columns]))
+        covariance[:, columns] += masks * (basis.T @ view.mask_laplacian(basis[:, columns]))
     return (covariance + covariance.T) / 2
 
 

@@ -100,10 +100,14 @@ def secret_graph_loss(
         adjacency=Adjacency.REPLACE,
         claim=Claim.UPPER,
         assumptions=(
-            "the target is not a neighbour of an observer; neighbours lose as under local DP",
-            "given all that the observers know, the graph is equally likely under every permutation of the "
-            "parties they do not talk to",
-            "plain or accelerated gossip on one graph, noise once per party; everyone follows the protocol",
+            f"two values of one party differ by at most {sensitivity:g} in L2 norm (clip before the noise is added)",
+            "the entry of a party holds if it is no neighbour of an observer; neighbours lose as under local DP",
+            "the graph is drawn without regard to the values; given all that the observers know, it is equally likely under "
+            "every permutation of the parties they do not talk to, and the weights are a function of the graph alone",
+            "plain or accelerated gossip on one graph, noise once per party; everyone follows the protocol to its end",
+            "values are fixed before the first send and do not react to messages",
+            "the observers pool their own data, noise and all they receive; messages are readable by sender and receiver "
+            "alone, and every party keeps its final estimate",
             "noise is real-valued Gaussian; a deployment on a grid adds its distance to δ",
         ),
         references=REFERENCES,

@@ -6,7 +6,7 @@ import numpy as np
 
 from netdp.accounting.published.muffliato import theorems as muffliato
 from netdp.numerics.arrays import FloatArray
-from netdp.privacy import Adjacency, Claim, GaussianCurve, Guarantee, RenyiCurve
+from netdp.privacy import Adjacency, Claim, Curve, GaussianCurve, Guarantee, RenyiCurve
 from netdp.protocols import Gossip, GossipDescent, RandomizedGossip, VaryingGossip
 
 REFERENCES = (
@@ -22,9 +22,11 @@ def certified_statement(
     claim: Claim,
     slack: float,
     notes: tuple[str, ...],
+    curve: Curve | None = None,
 ) -> Guarantee:
+    """`curve`: what is lost, where it is not the Gaussian one of the factors."""
     return Guarantee(
-        curve=GaussianCurve(np.sqrt(factor) * protocol.local_mu),
+        curve=GaussianCurve(np.sqrt(factor) * protocol.local_mu) if curve is None else curve,
         adjacency=Adjacency.REPLACE,
         claim=claim,
         assumptions=(*gossip_assumptions(protocol), *notes),
@@ -56,7 +58,8 @@ def gossip_assumptions(protocol: Gossip | RandomizedGossip | VaryingGossip) -> t
     assumptions = [
         f"two values of one party differ by at most {protocol.sensitivity:g} in L2 norm (clip before the noise is added)",
         "all parties follow the protocol to its end; the observers pool their own data, noise and all they receive",
-        "graph, weights, rounds and noise levels are public; messages are readable by sender and receiver alone",
+        "graph, weights, rounds and noise levels are public and chosen without regard to the values; messages are readable "
+        "by sender and receiver alone",
         "values are fixed before the first send and do not react to messages",
         "every party keeps its final estimate; if party p publishes it, count p among the observers",
         "noise is real-valued Gaussian; a deployment on a grid adds its distance to δ",

@@ -23,8 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from netdp.accounting.gossip.exact import factors
-from netdp.errors import InvalidValue
+from netdp.accounting.gossip.exact import factors, strongest_masks
 from netdp.numerics.arrays import FloatArray, Progress
 from netdp.planning.audience import Audience
 from netdp.planning.target import Target
@@ -35,8 +34,8 @@ from netdp.views import GossipView
 
 # A dense inverse per observer pays only up to here; above, the exact loss is the quicker of the two.
 _MAX_BOUNDED = 512
-# Added to the bound: far above the rounding of a Cholesky factorisation of condition 1e8.
-_BOUND_MARGIN = 1e-6
+# Added to the bound: far above the rounding of a Cholesky factorisation of this condition (512 parties: 1e-12 times it).
+_BOUND_MARGIN, _BOUND_CONDITION = 1e-6, 1e6
 
 
 @dataclass(frozen=True)
@@ -126,13 +125,13 @@ def revealed(view: GossipView) -> FloatArray:
     n = len(view.hidden)
     values = np.ones(n)
     if view.protocol.masks > 0:
+        # Smaller masks than there are lose no less (`gossip`): small enough that the factorisation cannot fail.
+        masks = strongest_masks(view, view.protocol.masks, _BOUND_CONDITION)
         honest = np.flatnonzero(view.hidden)
         unit = np.zeros((n, len(honest)))
         unit[honest, np.arange(len(honest))] = 1.0
-        covariance = np.eye(len(honest)) + view.protocol.masks * view.mask_laplacian(unit)[honest]
-        inverse, info = linalg.lapack.dpotri(linalg.cholesky(covariance, check_finite=False))
-        if info != 0:
-            raise InvalidValue(f"masks = {view.protocol.masks:g} is too large to compute with; choose a smaller one")
+        covariance = np.eye(len(honest)) + masks * view.mask_laplacian(unit)[honest]
+        inverse, _ = linalg.lapack.dpotri(linalg.cholesky(covariance, check_finite=False))
         values[honest] = np.minimum(np.diagonal(inverse) * (1 + _BOUND_MARGIN), 1.0)
     values[view.protocol.graph.distances(list(view.observers)) > view.protocol.rounds] = 0.0
     values[list(view.observers)] = np.nan

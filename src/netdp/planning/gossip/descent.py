@@ -9,11 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from netdp.accounting.gossip.iteration import loss_energy
+from netdp.errors import InvalidValue
 from netdp.graphs import Graph
 from netdp.graphs.symmetry import vertex_transitive
 from netdp.numerics.arrays import Progress
+from netdp.numerics.checks import positive
 from netdp.planning.table import calibrations, noise_for
 from netdp.protocols import GossipDescent
+from netdp.views import observer_set
 
 
 def worst_energy(
@@ -24,7 +27,8 @@ def worst_energy(
 ) -> float:
     """The largest Σμ_t² in units of Δ²/σ², over the targets (all by default) and sets of observers (all single ones).
 
-    On a vertex-transitive graph one single observer stands for all. The value does not depend on σ: masks are relative to it.
+    On a vertex-transitive graph one single observer stands for all, unless targets are named: those are in different places
+    as seen from different observers. The value does not depend on σ: masks are relative to it.
 
     >>> from netdp import graphs
     >>> p = GossipDescent(graphs.hypercube(6), 6, 8, sigma=1.0, step=1.0, masks=100.0)
@@ -32,16 +36,26 @@ def worst_energy(
     1.2
     """
     if observers is None:
-        same = isinstance(protocol.graph, Graph) and vertex_transitive(protocol.graph)
-        sets: list[tuple[int, ...]] = [(v,) for v in range(1 if same else protocol.n)]
+        alike = targets is None and isinstance(protocol.graph, Graph) and vertex_transitive(protocol.graph)
+        sets: list[tuple[int, ...]] = [(v,) for v in range(1 if alike else protocol.n)]
     else:
-        sets = [tuple(sorted(group)) for group in observers]
-    worst = 0.0
+        sets = [observer_set(protocol.graphs[0], group) for group in observers]
+        if not sets:
+            raise InvalidValue(
+                "observers is empty; name sets of them such as [[0], [1, 2]], or None for everybody alone"
+            )
+    found = list[float]()
     for done, group in enumerate(sets, start=1):
-        worst = max(worst, float(np.nanmax(loss_energy(protocol, group, targets))))
+        energy = loss_energy(protocol, group, targets)
+        if not np.isnan(energy).all():
+            found.append(float(np.nanmax(energy)))
+        elif observers is not None or protocol.n == 1:
+            raise InvalidValue(
+                f"all targets are among the observers {group}: nobody is left whose privacy could be at stake"
+            )
         if progress is not None:
             progress(done, len(sets))
-    return worst
+    return max(found)
 
 
 @calibrations.register
@@ -54,5 +68,5 @@ def _descent(
     energy: float | None = None,
 ) -> GossipDescent:
     """`observers`: sets that look together; every single party by default. `energy` spares the work if `worst_energy` is known."""
-    energy = worst_energy(protocol, observers) if energy is None else energy
+    energy = worst_energy(protocol, observers) if energy is None else positive("energy", energy)
     return protocol.replace(sigma=noise_for(protocol.sensitivity * math.sqrt(energy), epsilon, delta))
