@@ -7,8 +7,10 @@ R is the same mixture of the others' contributions. By advanced joint convexity 
     H_{e^ε}(P‖Q) = q·H_{α′}(A ‖ (1−β)R + βA′),    α′ = 1 + (e^ε − 1)/q,  β = e^ε/α′,  ε ≥ 0,
 
 which by convexity is at most q·[(1−β)·δ_far(ln α′) + β·δ_near(ln α′)]: δ_far bounds the divergence of u's contribution from
-another user's, δ_near from u's own under the other data. Replacing data both are the local profile: any two contributions
-are at most Δ apart. Zeroing data out (contributions in the ball of radius Δ/2, against 0) near is Δ/2 and far is Δ.
+another user's, δ_near from u's own under the other data. Replacing data both are the local profile: any two contributions,
+*of any two users*, are at most Δ apart, all of them lying in one public set of diameter Δ. That u's own two are is not enough:
+others far away give away which steps are u's (`test_others_outside_the_public_set_break_the_bound`). Zeroing data out
+(all contributions in the ball of radius Δ/2, u's against 0) near is Δ/2 and far is Δ.
 R is the same on both sides if what the others add depends on nothing but their data, the step and what was shown before, in
 particular not on how often they were visited: who was visited is secret, and likelier or not depending on u's data. u's own
 contributions may differ from visit to visit. The argument is made given the past.
