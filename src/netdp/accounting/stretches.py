@@ -18,8 +18,8 @@ Binomial(e, q), and
 - e = 1. f = 0: the sum of the m steps is a value that does not depend on u's data and m − 1 hidden contributions in the noise
   of m, at most a block of m. f = 1: tell also how often u is among the hidden ones, k: a Gaussian shift of (1 + k)Δ/(σ√m).
 - e = 2. Half of the noise of the m steps goes to the sum of the known contributions, the other half to the sum of the hidden
-  ones. f = 0: the hidden sum is a block with half the noise. f ≥ 1: tell k: together a Gaussian shift of Δ√(f² + k²)/(σ√(m/2)).
-  (Leaving the known ones in the sum, as for e = 1, would be a bound too.)
+  ones. f = 0: the hidden sum is a block with half the noise. f ≥ 1: tell k: together a Gaussian shift of
+  Δ√(f² + k²)/(σ√(m/2)). (Leaving the known ones in the sum, as for e = 1, would be a bound too.)
 Blocks continue after an opening. Neither the first contribution of the walk nor, unless the release names it, the last is
 known; they are counted all the same.
 
@@ -27,15 +27,16 @@ known; they are counted all the same.
 depends on the number v of visits of O among them. v = 0: one more block. v = 1: two blocks; the place of the visit is
 uniform, so the shorter has s steps with weight at most 2w for each s; δ of two views at ε is at most δ₁(θε) + δ₂((1−θ)ε) for
 any θ. v ≥ 2: v+1 blocks, with (v+1)w^v·C(R−1−a, v−1) as weight of the length a, each at ε/(v+1). If anything of the path is
-known, be it ends of stretches or who made the last step (a named release; R ≥ 1, so the last step is always in the ending), it
-is told instead: k contributions of u shift a sum of m steps by kΔ in noise of variance m; if u is in one of the sums only,
-that one counts; if in several, which needs one more visit of u, at most Rq, their δ at ε/(v+1) add up.
+known, be it ends of stretches or who made the last step (a named release; R ≥ 1, so the last step is always in the ending),
+all of it is told instead: k contributions of u shift a sum of m steps by kΔ in noise of variance m; if u is in one of the
+sums only, that one counts; if in several, which needs one more visit of u, at most Rq, their δ at ε/(v+1) add up.
 
 Showing sums of parts instead of the whole, and telling more, only helps the observers, so all this bounds their view.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -211,6 +212,7 @@ def bins(first: int, last: int, ratio: float = 1.3) -> list[tuple[int, int]]:
     return edges
 
 
+@functools.lru_cache(maxsize=1024)
 def most_blocks(steps: int, size: int, w: float) -> int:
     """B with P(the first B blocks cover fewer than `steps` steps) ≤ UNLIKELY.
 
@@ -234,6 +236,7 @@ def most_blocks(steps: int, size: int, w: float) -> int:
     return min(high, steps)
 
 
+@functools.lru_cache(maxsize=1024)
 def most(steps: int, chance: float, unlikely: float = UNLIKELY) -> int:
     """N with P(Binomial(steps, chance) > N) ≤ unlikely."""
     from scipy.stats import binom
@@ -265,6 +268,7 @@ def gap_profile(covered: list[tuple[int, Profile]], chance: float) -> Profile:
     return mean(parts)
 
 
+@functools.lru_cache(maxsize=4096)  # the same at every σ of a search
 def _visits(length: int, q: float) -> tuple[FloatArray, FloatArray]:
     """k = 0, 1, … and P(k) for k ~ Binomial(length, q); less than 10⁻³⁰ is left out."""
     from scipy.stats import binom
@@ -272,7 +276,9 @@ def _visits(length: int, q: float) -> tuple[FloatArray, FloatArray]:
     far = length * q + 15 * math.sqrt(length * q) + 60
     k = np.arange(0.0, min(length, int(far)) + 1)
     keep = int(np.searchsorted(-np.asarray(binom.sf(k, length, q)), -1e-30)) + 1
-    return k[:keep], np.asarray(binom.pmf(k[:keep], length, q)) * (1 + 1e-9)
+    chances = np.asarray(binom.pmf(k[:keep], length, q)) * (1 + 1e-9)
+    k.flags.writeable = chances.flags.writeable = False
+    return k[:keep], chances
 
 
 __all__ = [

@@ -42,9 +42,9 @@ noise are determined, so C is A with shifts that depend on the past: l adaptive 
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -86,6 +86,16 @@ REFERENCES = (
 )
 
 
+def _remembering(bounds: Callable[[Any, int, str], list[Bound]]) -> Callable[[Any, int, str], tuple[Bound, ...]]:
+    """Bounds of the last few protocols are kept, and what they found: a search for σ ends with one that it has seen."""
+
+    @functools.lru_cache(maxsize=8)
+    def remembered(protocol: Any, colluders: int, adjacency: str) -> tuple[Bound, ...]:
+        return tuple(functools.cache(bound) for bound in bounds(protocol, colluders, adjacency))
+
+    return remembered
+
+
 @certified.register
 def _sum(
     protocol: WalkSum, observers: tuple[int, ...], *, adjacency: str = "replace", progress: Any = None
@@ -117,8 +127,11 @@ def _histogram(
 def sum_profile(protocol: WalkSum, colluders: int = 1, adjacency: str = "replace") -> ProfileCurve:
     """δ(ε) of `WalkSum` for any user against any `colluders` others.
 
-    >>> p = WalkSum(100, steps=10_000, sigma=61.0)
-    >>> round(float(sum_profile(p).epsilon(1e-6)), 3)                 # local DP with 100 contributions: 0.673
+    >>> p = WalkSum(100, steps=10_000, sigma=61.0)                    # local DP with 100 contributions: 0.673
+    >>> round(float(sum_profile(p).epsilon(1e-6)), 3)
+    0.097
+    >>> hidden = WalkSum(100, steps=10_000, sigma=61.0, sender="hidden")
+    >>> round(float(sum_profile(hidden).epsilon(1e-6)), 3)
     0.058
     """
     return least([bound() for bound in sum_bounds(protocol, colluders, adjacency)])
@@ -126,6 +139,11 @@ def sum_profile(protocol: WalkSum, colluders: int = 1, adjacency: str = "replace
 
 def sum_bounds(protocol: WalkSum, colluders: int = 1, adjacency: str = "replace") -> list[Bound]:
     """The bounds of `sum_profile`, the one that is usually the least first."""
+    return list(_sum_bounds(protocol, colluders, adjacency))
+
+
+@_remembering
+def _sum_bounds(protocol: WalkSum, colluders: int, adjacency: str) -> list[Bound]:
     q, w, shift = _rates(protocol, colluders, adjacency)
     steps, tokens = protocol.steps, protocol.tokens
 
@@ -150,6 +168,11 @@ def descent_profile(protocol: WalkDescent, colluders: int = 1, adjacency: str = 
 
 def descent_bounds(protocol: WalkDescent, colluders: int = 1, adjacency: str = "replace") -> list[Bound]:
     """The bounds of `descent_profile`, the one that is usually the least first."""
+    return list(_descent_bounds(protocol, colluders, adjacency))
+
+
+@_remembering
+def _descent_bounds(protocol: WalkDescent, colluders: int, adjacency: str) -> list[Bound]:
     q, w, shift = _rates(protocol, colluders, adjacency)
 
     def secret() -> ProfileCurve:
@@ -231,26 +254,27 @@ def _rates(
     return 1.0 / (protocol.n - colluders), colluders / protocol.n, Shift(near, far)
 
 
-def hidden_bounds(
-    shift: Shift, q: float, w: float, steps: int, tokens: int = 1, *, named: bool = False
-) -> list[Bound]:
+def hidden_bounds(shift: Shift, q: float, w: float, steps: int, tokens: int = 1, *, named: bool = False) -> list[Bound]:
     """A sum with a secret path: steps shown one by one; blocks of the two sizes whose losses vary least in total.
 
     named : the release tells who made the last step.
     """
     sizes = [4**i for i in range(1, 12) if 4**i <= min(1 / (3 * q), steps / 8)]
     options = _all_blocks(shift, q, w, steps, sizes)
-    options.sort(key=lambda option: option[1].times * option[1].variance)
+    options.sort(key=lambda option: option[1].weight)
 
-    def in_blocks(size: int, event: Event) -> ProfileCurve:
-        last, unlikely = ending(shift, q, w, size, 2 * size - 1, hidden=not named)
-        pieces = [event.repeated(tokens), Event(last, tokens)]
-        return compose_events(pieces, (UNLIKELY + unlikely) * tokens)
+    def in_blocks_of(size: int, event: Event) -> Bound:
+        def in_blocks() -> ProfileCurve:
+            last, unlikely = ending(shift, q, w, size, 2 * size - 1, hidden=not named)
+            pieces = [event.repeated(tokens), Event(last, tokens)]
+            return compose_events(pieces, (UNLIKELY + unlikely) * tokens)
+
+        return in_blocks
 
     def one_by_one() -> ProfileCurve:
         return compose_events([event.repeated(tokens) for event in _every_step(shift, q, w, steps, named=named)])
 
-    return [*(partial(in_blocks, size, event) for size, event in options[:2]), one_by_one]
+    return [*(in_blocks_of(size, event) for size, event in options[:2]), one_by_one]
 
 
 def _every_step(shift: Shift, q: float, w: float, steps: int, *, named: bool) -> list[Event]:
@@ -268,19 +292,26 @@ def _all_blocks(shift: Shift, q: float, w: float, steps: int, sizes: list[int]) 
 def known_bounds(shift: Shift, q: float, w: float, steps: int, tokens: int, known: int) -> list[Bound]:
     """`known` ends of every stretch known: openings of several lengths, the two whose losses vary least in total."""
     lengths = sorted({max(known + 1, round(1 / (part * q))) for part in _OPENINGS})
-    options = [_pieces(shift, q, w, steps, early, known) for early in lengths]
-    options.sort(key=lambda option: sum(event.times * event.variance for event in option[0]))
+    sizes = [1, *(4**i for i in range(1, 12) if 4**i <= lengths[-1])]
+    later = _all_blocks(shift, q, w, steps, sizes)
+    options = [_pieces(shift, q, w, steps, early, known, later) for early in lengths]
+    options.sort(key=lambda option: sum(event.weight for event in option[0]))
 
-    def in_pieces(events: list[Event], extra: float) -> ProfileCurve:
-        return compose_events([event.repeated(tokens) for event in events], extra * tokens)
+    def in_pieces_of(events: list[Event], extra: float) -> Bound:
+        def in_pieces() -> ProfileCurve:
+            return compose_events([event.repeated(tokens) for event in events], extra * tokens)
 
-    return [partial(in_pieces, events, extra) for events, extra in options[:2]]
+        return in_pieces
+
+    return [in_pieces_of(events, extra) for events, extra in options[:2]]
 
 
-def _pieces(shift: Shift, q: float, w: float, steps: int, early: int, known: int) -> tuple[list[Event], float]:
-    """Openings of `early` steps, blocks, an ending; and what is assumed not to happen."""
-    options = _all_blocks(shift, q, w, steps, [1, *(4**i for i in range(1, 12) if 4**i <= early)])
-    size, later = min(options, key=lambda option: option[1].times * option[1].variance)
+def _pieces(
+    shift: Shift, q: float, w: float, steps: int, early: int, known: int, options: list[tuple[int, Event]]
+) -> tuple[list[Event], float]:
+    """Openings of `early` steps, the best blocks that are no longer, an ending; and what is assumed not to happen."""
+    fitting = [(size, event) for size, event in options if size <= early]
+    size, later = min(fitting, key=lambda option: option[1].weight)
     longest = min(steps, max(2 * size - 1, early + size - 1))
     last, unlikely = ending(shift, q, w, min(size, longest), longest, hidden=False)
     openings = Event(opening(shift, q, w, early, known), most(steps, w) + 1)
@@ -330,8 +361,8 @@ def more_delta(curve: ProfileCurve, extra: float) -> ProfileCurve:
 _FIXED = "values are fixed before the first step and do not react to the token"
 _GAUSSIAN = "noise is real-valued Gaussian; a deployment on a grid adds its distance to δ"
 _CHANNELS = {
-    "hidden": "a user that holds the token learns neither who brought it nor who gets it next: the network itself draws the next "
-    "holder (a mix network that delivers to a random user)",
+    "hidden": "a user that holds the token learns neither who brought it nor who gets it next: the network itself draws the "
+    "next holder (a mix network that delivers to a random user)",
     "receiver-known": "a user that holds the token draws who gets it next, and does not learn who brought it: a channel that "
     "hides the sender from the receiver",
     "known": "a user sees who brings it the token and to whom it passes it, and nothing else of the path: plain connections",
@@ -349,13 +380,15 @@ def _sum_assumptions(protocol: WalkSum, adjacency: str) -> tuple[str, ...]:
     zeroed = adjacency == Adjacency.ZERO_OUT
     if protocol.contributions is not None:
         own = (
-            f"has an L2 norm of at most {size / 2:g}" if zeroed else f"differs by at most {size:g} in L2 norm between its data"
+            f"has an L2 norm of at most {size / 2:g}"
+            if zeroed
+            else f"differs by at most {size:g} in L2 norm between its data"
         )
         return f"every contribution is bounded: what one user adds {own}", _FIXED, _GAUSSIAN
     public = f"in the ball of radius {size / 2:g} around 0" if zeroed else f"in one public set of diameter {size:g}"
     return (
-        f"every contribution is bounded: the values of all users, whatever their data, lie {public} (L2 norm); that one user's "
-        "own two values are close is not enough",
+        f"every contribution is bounded: the values of all users, whatever their data, lie {public} (L2 norm); that one "
+        "user's own two values are close is not enough",
         _FIXED,
         "what a user adds does not depend on how often it, or anybody, was visited",
         _GAUSSIAN,
@@ -366,19 +399,20 @@ def _descent_assumptions(protocol: WalkDescent) -> tuple[str, ...]:
     """What the bounds in `descent_bounds` need: the secrecy of the path, iteration, or local DP only."""
     iteration = protocol.expansion == 1
     if protocol.contributions is None:
-        reacts = "a gradient may depend on the step and the token that its user holds, not on how often it, or anybody, was visited"
+        reacts = "the step and the token that its user holds, not on how often it, or anybody, was visited"
     elif iteration:
-        reacts = "a gradient may depend on the step, on the token that its user holds and on how often users were visited, on no earlier token"
+        reacts = "the step, on the token that its user holds and on how often users were visited, on no earlier token"
     else:
-        reacts = "a gradient may depend on everything that its user has seen"
+        reacts = "everything that its user has seen"
     steps = (
-        "θ ↦ θ − η·g_u(θ), clipping and projection included, does not increase distances, for every user u; used by the bound by "
-        "iteration only. netdp.learn.train_walk checks it for logistic rows clipped one by one; for anything else it is the "
-        "caller's to see to",
+        "θ ↦ θ − η·g_u(θ), clipping and projection included, does not increase distances, for every user u; used by the "
+        "bound by iteration only. netdp.learn.train_walk checks it for logistic rows clipped one by one; for anything else it is "
+        "the caller's to see to",
     )
     return (
-        f"every contribution is bounded: the gradients of all users are clipped to norm {protocol.clip:g} before the noise is added",
-        reacts,
+        f"every contribution is bounded: the gradients of all users are clipped to norm {protocol.clip:g} before the noise "
+        "is added",
+        f"a gradient may depend on {reacts}",
         *(steps if iteration else ()),
         "the starting model does not depend on anybody's data",
         _GAUSSIAN,
@@ -388,7 +422,9 @@ def _descent_assumptions(protocol: WalkDescent) -> tuple[str, ...]:
 def _histogram_assumptions(protocol: WalkHistogram) -> tuple[str, ...]:
     """Steps shown one by one let values react; a response that hides among others' needs them fixed."""
     shown = protocol.contributions is None and not KNOWN_ENDS[protocol.sender]
-    reacts = "what a user adds may depend on the step and the token it sees, not on how often it, or anybody, was visited"
+    reacts = (
+        "what a user adds may depend on the step and the token it sees, not on how often it, or anybody, was visited"
+    )
     return (
         f"every contribution is bounded: labels in 0 … {protocol.domain - 1}",
         reacts if shown else _FIXED,
@@ -413,8 +449,8 @@ def _statement(
         claim=Claim.UPPER,
         assumptions=(
             bounded,
-            "every step, the first included, draws its user uniformly and secretly; all users follow the protocol; none but the "
-            "observers collude",
+            "every step, the first included, draws its user uniformly and secretly; all users follow the protocol; none but "
+            "the observers collude",
             _CHANNELS[protocol.sender],
             _RELEASED[protocol.release],
             "the number of the step is public, and so is the token after the last step",

@@ -5,8 +5,8 @@ contribution with its own noise and passes the token on. What a holder learns of
 
     sender="known"           it sees from whom it gets the token and to whom it passes it. Plain connections give this: the
                              holder draws the next user and connects to it.
-    sender="receiver-known"  it draws the next user and so knows it, but does not learn from whom it got the token. The channel
-                             hides the sender from the receiver: onion routing to a published address, an anonymous mailbox.
+    sender="receiver-known"  it draws the next user and so knows it, but does not learn from whom it got the token. The
+                             channel hides the sender from the receiver: onion routing, an anonymous mailbox.
     sender="hidden"          it learns only that it holds the token now. The network itself draws the next holder and tells
                              nobody: a mix network that delivers every message to a random user. A holder that draws the
                              next one knows it; that is not this mode, however anonymous the channel.
@@ -15,8 +15,8 @@ The global step number is public, so a user knows how many steps lie between two
 released:
 
     release="named"          the last holder publishes it under its own name, so all know whose the last step was
-    release="anonymous"      nobody learns who the last holder was: it publishes through a channel that hides the sender, or the
-                             network publishes the token instead of delivering it
+    release="anonymous"      nobody learns who the last holder was: it publishes through a channel that hides the sender, or
+                             the network publishes the token instead of delivering it
 
 Plain connections give a named release, the two others an anonymous one: that is what release=None means.
 
