@@ -107,6 +107,19 @@ def test_a_known_receiver_breaks_what_is_certified_for_hidden_ones():
     assert true["receiver-known"] < certified["receiver-known"] < certified["known"]
 
 
+def test_a_named_release_of_a_sum_breaks_what_is_certified_for_an_anonymous_one():
+    """An observer among the last holders, then u, who publishes: n = T = 100, σ = Δ."""
+    n, eps = 100, np.array([1.0, 2.0])
+    p = WalkSum(n, n, 1.0, sender="hidden")
+    stretch = brute.equal_others(0.0, 1.0, 0.0, 1 / (n - 1), 1.0)
+    true = {r: brute.long_walk_delta(n, 1 / n, stretch, "hidden", r, eps) for r in RELEASES}
+    anonymous, named = (walk.sum_bounds(p.replace(release=r))[0]() for r in RELEASES)
+    assert walk.sum_bounds(p)[0].__name__ == "in_blocks"
+    assert np.all(true["anonymous"] <= anonymous.delta(eps))
+    assert np.all(true["named"] > 2 * np.asarray(anonymous.delta(eps)))
+    assert np.all(true["named"] <= named.delta(eps))
+
+
 def test_others_outside_the_public_set_break_the_bound():
     """u between ±1/2 as promised, all others at −30: which steps are u's is plain, and δ is 100 times the certified one."""
     n, steps, sigma = 30, 150, 2.183

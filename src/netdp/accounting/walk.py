@@ -406,8 +406,8 @@ def _descent_assumptions(protocol: WalkDescent) -> tuple[str, ...]:
         reacts = "everything that its user has seen"
     steps = (
         "θ ↦ θ − η·g_u(θ), clipping and projection included, does not increase distances, for every user u; used by the "
-        "bound by iteration only. netdp.learn.train_walk checks it for logistic rows clipped one by one; for anything else it is "
-        "the caller's to see to",
+        "bound by iteration only. netdp.learn.train_walk checks it for logistic rows clipped one by one; for anything else "
+        "it is the caller's to see to",
     )
     return (
         f"every contribution is bounded: the gradients of all users are clipped to norm {protocol.clip:g} before the noise "
