@@ -55,12 +55,12 @@ def methods(epsilon: float, n: int = USERS, steps: int = STEPS, cap: int | None 
     """
     K = code_contributions(n, steps)
     args = (epsilon, DELTA, n, steps, CLIP)
-    draft = WalkDescent(n, steps, sigma=1.0, step=0.1, clip=CLIP)
+    draft = WalkDescent(n, steps, sigma=1.0, step=0.1, clip=CLIP, sender="hidden")
     # Everything published, K contributions of at most 2L each: exactly Gaussian DP.
     limit = K if cap is None else cap
     local = math.sqrt(limit) * 2 * CLIP / float(gaussian_mu(epsilon, DELTA)) * (1 + 1e-9)
     hidden = calibrate_walk(draft, epsilon, DELTA)
-    known = calibrate_walk(draft.replace(sender="known"), epsilon, DELTA)
+    known = calibrate_walk(draft.replace(sender="known", release="named"), epsilon, DELTA)
     central = smallest(
         lambda sigma: float(trusted_curator(draft.replace(sigma=sigma)).epsilon(DELTA)), epsilon, hidden.sigma
     )

@@ -16,14 +16,16 @@ DELTA = 1e-6
 @pytest.mark.parametrize(
     ("protocol", "epsilon", "observers"),
     [
-        (WalkSum(40, 80, 1.0), 0.5, 1),
+        (WalkSum(40, 80, 1.0, sender="hidden"), 0.5, 1),
         (WalkSum(40, 80, 1.0, contributions=2), 0.5, 1),
+        (WalkSum(12, 24, 1.0, sender="receiver-known"), 1.0, 2),
         (WalkSum(12, 24, 1.0, sender="known"), 1.0, 2),
-        (WalkDescent(100, 300, 1.0, step=0.1, clip=0.4), 1.0, 1),
-        (WalkDescent(20, 40, 1.0, step=0.1, sender="known"), 2.0, 1),
-        (WalkDescent(2000, 20_000, 1.0, step=0.1, clip=0.4), 10.0, 1),  # iteration is best at first, secrecy in the end
+        (WalkDescent(100, 300, 1.0, step=0.1, clip=0.4, sender="hidden"), 1.0, 1),
+        (WalkDescent(100, 300, 1.0, step=0.1, clip=0.4, sender="hidden", release="named"), 1.0, 1),
+        (WalkDescent(20, 40, 1.0, step=0.1, sender="known"), 2.0, 1),  # the first bound is not the best one
+        (WalkDescent(500, 5000, 1.0, step=0.1, clip=0.4, sender="hidden"), 10.0, 1),  # very weak noise
     ],
-    ids=["sum", "limited", "known", "descent", "descent-known", "descent-weak-noise"],
+    ids=["sum", "limited", "receiver", "known", "descent", "descent-named", "descent-known", "descent-weak-noise"],
 )
 def test_the_target_is_met_and_no_less_noise_would_do(protocol, epsilon, observers):
     found = calibrate_walk(protocol, epsilon, DELTA, observers)
@@ -35,8 +37,8 @@ def test_the_target_is_met_and_no_less_noise_would_do(protocol, epsilon, observe
 
 
 def test_the_start_does_not_matter():
-    """With weak noise blocks are best, with strong noise single steps: how many bounds there are depends on σ."""
-    sigmas = [calibrate_walk(WalkSum(60, 300, sigma), 0.2, DELTA).sigma for sigma in (0.05, 100.0)]
+    """With weak noise blocks are best, with strong noise single steps."""
+    sigmas = [calibrate_walk(WalkSum(60, 120, sigma, sender="hidden"), 0.2, DELTA).sigma for sigma in (0.05, 100.0)]
     assert sigmas[0] == pytest.approx(sigmas[1], rel=2e-3)
 
 
@@ -87,5 +89,36 @@ def test_smallest_finds_the_root_from_anywhere():
         assert root in calls
     with pytest.raises(Unsupported, match="no noise level"):
         smallest(lambda sigma: 2.0, 1.0, 1.0)
-    # a loss that is infinite below
-    assert smallest(lambda sigma: math.inf if sigma < 2 else 1.0, 1.0, 1.0) == pytest.approx(2.0, rel=2e-3)
+    # a loss that is infinite below, and flat above
+    for guess in (1.0, 3.0, 100.0):
+        assert smallest(lambda sigma: math.inf if sigma < 2 else 1.0, 1.0, guess) == pytest.approx(2.0, rel=2e-3)
+    # one that jumps over the target
+    assert smallest(lambda sigma: 5.0 if sigma < 3 else 0.5 / sigma, 1.0, 0.1) == pytest.approx(3.0, rel=2e-3)
+
+
+@pytest.mark.parametrize("tolerance", [1e-3, 3e-3])
+@pytest.mark.parametrize("power", [0.8, 1.0, 1.3, 2.0])
+def test_the_search_asks_for_few_losses(power, tolerance):
+    """Each is a composition that takes a second: from half or twice the answer five must do."""
+    for guess in (0.5, 0.7, 1.5, 2.0):
+        asked = []
+
+        def loss(sigma, asked=asked):
+            asked.append(sigma)
+            return sigma**-power + 0.1 / sigma
+
+        root = smallest(loss, 1.1, guess, tolerance)
+        assert root in asked
+        assert 1.0 <= root <= 1 + tolerance
+        assert len(asked) <= 5
+
+
+def test_accounting_for_what_was_found_costs_nothing(monkeypatch):
+    """The search has composed all bounds at the σ that it returns; they are kept."""
+    found = calibrate_walk(WalkDescent(50, 100, 1.0, step=0.1, sender="hidden"), 1.0, DELTA)
+
+    def fail(*_):
+        raise AssertionError("composed again")
+
+    monkeypatch.setattr("netdp.accounting.walk.compose_events", fail)
+    assert float(netdp.account(found, [0]).epsilon(DELTA)) <= 1.0

@@ -40,13 +40,19 @@ def test_spectral_error_is_the_expected_error(graph, mixing, accelerated):
         assert errors.of(p, spread=float(values.var())).mixing >= theirs.mixing * (1 - 1e-9)
 
 
-def test_worst_spread_is_attained():
-    # the eigenvector of an even ring's slowest mode that has entries ±1/2: values at both ends of the interval
-    graph = graphs.ring(8)
-    p = Gossip(graph, rounds=1, sigma=1.0)
-    halves = np.array([0, 1, 0, 1, 0, 1, 0, 1.0])
-    slowest = SpectralError(graph, rounds=1).of(p).mixing
-    assert expected_error(p, halves).mixing <= slowest
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_worst_spread_is_attained(rounds):
+    # a slowest mode of the hypercube has entries ±1/2: values at both ends of the interval, by one of the bits
+    graph = graphs.hypercube(3)
+    p = Gossip(graph, rounds=rounds, sigma=1.0)
+    slowest = SpectralError(graph, rounds=rounds).of(p).mixing
+    assert slowest > 0
+    assert expected_error(p, np.repeat([0.0, 1.0], 4)).mixing == pytest.approx(slowest, rel=1e-12)
+    # where the slowest mode is no such vector, values at both ends fall short of it
+    around = Gossip(graphs.ring(8), rounds=rounds, sigma=1.0)
+    ends = np.array([[(x >> i) & 1 for i in range(8)] for x in range(256)], dtype=np.float64)
+    errors = [expected_error(around, values).mixing for values in ends]
+    assert 0.5 < max(errors) / SpectralError(around.graph, rounds=rounds).of(around).mixing < 1
 
 
 @pytest.mark.parametrize("graph", [graphs.hypercube(5), graphs.regular(24, 4, seed=2), graphs.grid(4, 5)])

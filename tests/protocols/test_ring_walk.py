@@ -32,7 +32,8 @@ CORRECT = {
         (RingHistogram, {"gamma": 1.5}, r"gamma must lie in \(0, 1\].*got 1.5"),
         (WalkSum, {"n": 1}, "a walk needs at least 2 users, got 1"),
         (WalkSum, {"steps": 9}, "steps=9 is shorter than one visit to each of 10 users; give at least 10"),
-        (WalkSum, {"sender": "loud"}, "unknown sender 'loud'; choose one of hidden, known"),
+        (WalkSum, {"release": "loud"}, "unknown release 'loud'; choose one of named, anonymous"),
+        (WalkSum, {"sender": "loud"}, "unknown sender 'loud'; choose one of hidden, receiver-known, known"),
         (WalkSum, {"contributions": 0}, "contributions must be a whole number ≥ 1, got 0"),
         (WalkSum, {"tokens": 0}, "tokens must be a whole number ≥ 1, got 0"),
         (WalkHistogram, {"gamma": 2.0}, r"gamma must lie in \(0, 1\]"),
@@ -47,6 +48,18 @@ CORRECT = {
 def test_refuses_nonsense(cls, changes, message):
     with pytest.raises(InvalidValue, match=message):
         cls(**{**CORRECT[cls], **changes})
+
+
+@pytest.mark.parametrize("cls", [WalkSum, WalkHistogram, WalkDescent])
+def test_a_walk_is_what_plain_connections_give_unless_said_otherwise(cls):
+    plain = cls(**CORRECT[cls])
+    assert (plain.sender, plain.release) == ("known", "named")
+    for sender in ("hidden", "receiver-known"):
+        assert cls(**CORRECT[cls], sender=sender).release == "anonymous"
+        assert cls(**CORRECT[cls], sender=sender, release="named").release == "named"
+    # a release once settled stays what it is
+    assert plain.replace(sender="hidden").release == "named"
+    assert plain.replace(sender="hidden", release=None).release == "anonymous"
 
 
 def test_a_walk_needs_a_connected_graph():

@@ -1,13 +1,24 @@
 """A token on a random walk (Cyffers and Bellet, sections 4 and 4.2; seed of the AISTATS 2022 version; any graph).
 
 **Complete graph.** At each of T steps a user is drawn uniformly from all n, independently of everything: it adds a
-contribution with its own noise and passes the token on. Nobody but the drawn user knows who was drawn, except
+contribution with its own noise and passes the token on. What a holder learns of the others depends on the channel:
 
-    sender="hidden"    a user learns only that it holds the token now (the token reaches it through an anonymous channel)
-    sender="known"     a user also sees from whom it got the token and to whom it passes it (a direct connection)
+    sender="known"           it sees from whom it gets the token and to whom it passes it. Plain connections give this: the
+                             holder draws the next user and connects to it.
+    sender="receiver-known"  it draws the next user and so knows it, but does not learn from whom it got the token. The
+                             channel hides the sender from the receiver: onion routing, an anonymous mailbox.
+    sender="hidden"          it learns only that it holds the token now. The network itself draws the next holder and tells
+                             nobody: a mix network that delivers every message to a random user. A holder that draws the
+                             next one knows it; that is not this mode, however anonymous the channel.
 
 The global step number is public, so a user knows how many steps lie between two of its visits. After step T the token is
-released.
+released:
+
+    release="named"          the last holder publishes it under its own name, so all know whose the last step was
+    release="anonymous"      nobody learns who the last holder was: it publishes through a channel that hides the sender, or
+                             the network publishes the token instead of delivering it
+
+Plain connections give a named release, the two others an anonymous one: that is what release=None means.
 
 **Any graph.** The token moves to a random neighbour: the Metropolis walk (uniform in the long run) or the simple one
 (proportional to degree).
@@ -34,7 +45,10 @@ from netdp.numerics.checks import count, positive, share_or_switch
 from .base import Protocol
 from .ring import check_response, response_epsilon
 
-SENDERS = ("hidden", "known")
+KNOWN_ENDS = {"hidden": 0, "receiver-known": 1, "known": 2}
+"""How many contributions between two visits an observer can put a name to: none, the first, the first and the last."""
+SENDERS = tuple(KNOWN_ENDS)
+RELEASES = ("named", "anonymous")
 
 
 @dataclass(frozen=True)
@@ -57,6 +71,12 @@ class _Walk(Protocol):
         sender, contributions = getattr(self, "sender"), getattr(self, "contributions")  # noqa: B009
         if sender not in SENDERS:
             raise InvalidValue(f"unknown sender {sender!r}; choose one of {', '.join(SENDERS)}")
+        release = getattr(self, "release")  # noqa: B009
+        if release is None:
+            release = "named" if sender == "known" else "anonymous"
+            object.__setattr__(self, "release", release)
+        if release not in RELEASES:
+            raise InvalidValue(f"unknown release {release!r}; choose one of {', '.join(RELEASES)}")
         if contributions is not None:
             object.__setattr__(self, "contributions", count("contributions", contributions))
 
@@ -69,10 +89,13 @@ class WalkSum(_Walk):
     ----------
     n, steps : users, and the length T of the walk; on average T/n contributions each.
     sigma : standard deviation of the noise in every contribution.
-    sender : "hidden" or "known", see above.
+    sender : "known" (plain connections), "receiver-known" or "hidden", see above.
     contributions : at most so many per user and token, or None.
     tokens : walks in parallel, independent of each other; the released sums are added up.
-    sensitivity : Δ, the largest L2 distance of two values that one contribution can take.
+    sensitivity : Δ, the L2 diameter of one public set in which the contributions of *all* users lie, whatever their data.
+        That one user's own two values are close is not enough: the secrecy of the path is worth nothing to a user that
+        stands far away from all others. Clip all values to the set first. Under "zero-out" it is the ball of radius Δ/2.
+    release : "named" or "anonymous", see above; None: as the channel does. `replace(sender=…)` keeps the release.
 
     >>> WalkSum(100, steps=10_000, sigma=61.0).expected_contributions
     100.0
@@ -80,10 +103,11 @@ class WalkSum(_Walk):
 
     kind: ClassVar[str] = "walk-sum"
     sigma: float
-    sender: str = "hidden"
+    sender: str = "known"
     contributions: int | None = None
     tokens: int = 1
     sensitivity: float = 1.0
+    release: str | None = None
 
     def __post_init__(self) -> None:
         self._check_walk()
@@ -109,7 +133,7 @@ class WalkSum(_Walk):
 class WalkHistogram(_Walk):
     """A histogram over `domain` values, by L-ary randomized responses added to a token on a random walk.
 
-    A user that has used up its `contributions` adds uniformly random values.
+    A user that has used up its `contributions` adds uniformly random values. `sender` and `release` as for `WalkSum`.
 
     >>> round(WalkHistogram(1000, steps=10_000, domain=4, gamma=0.5).epsilon0, 4)
     1.6094
@@ -119,8 +143,9 @@ class WalkHistogram(_Walk):
     answer: ClassVar[str] = "the share of every value"
     domain: int
     gamma: float
-    sender: str = "hidden"
+    sender: str = "known"
     contributions: int | None = None
+    release: str | None = None
 
     def __post_init__(self) -> None:
         self._check_walk()
@@ -148,11 +173,12 @@ class WalkDescent(_Walk):
     sigma : standard deviation, per coordinate, of the noise added to a gradient.
     step : η > 0.
     clip : L > 0: gradients are clipped to this norm *before* the noise, so that two of them differ by at most Δ = 2L.
-    sender, contributions : as for `WalkSum`.
+    sender, contributions, release : as for `WalkSum`.
     radius : Π projects onto the ball of this radius around 0; None: no projection.
     expansion : Lipschitz constant of θ ↦ θ − η·g_u(θ), the clipping included: 1 for generalised linear models with rows
-        clipped one by one and η ≤ 2/β (`netdp.learn`). Clipping a whole gradient can expand: then state 1 + ηβ. Only the
-        bound by iteration needs it to be 1; the bound by the secrecy of the walk does not.
+        clipped one by one and η ≤ 2/β (`netdp.learn.train_walk` checks it). Clipping a whole gradient can expand, for these
+        models too: then state 1 + ηβ. Only the bound by iteration needs it to be 1; the bound by the secrecy of the walk
+        does not.
 
     >>> WalkDescent(2000, steps=20_000, sigma=1.0, step=0.05, clip=0.4).sensitivity
     0.8
@@ -163,10 +189,11 @@ class WalkDescent(_Walk):
     sigma: float
     step: float
     clip: float = 1.0
-    sender: str = "hidden"
+    sender: str = "known"
     contributions: int | None = None
     radius: float | None = None
     expansion: float = 1.0
+    release: str | None = None
 
     def __post_init__(self) -> None:
         self._check_walk()

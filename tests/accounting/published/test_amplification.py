@@ -91,7 +91,7 @@ def test_guarantees_have_the_formulas_value():
     n, T = 1000, 100_000
     N = 100 + math.sqrt(300 * math.log(1 / third))
     one = math.sqrt(2 * math.log(1.25 * (N + 100) / third)) / SIGMA
-    walk = published(WalkSum(n, T, sigma=SIGMA))
+    walk = published(WalkSum(n, T, sigma=SIGMA, sender="hidden"))
     assert walk.epsilon(DELTA) == pytest.approx(walks.theorem3_2022(n, T, one, third, third), rel=1e-10)
     assert walk.epsilon(DELTA) == pytest.approx(0.919, abs=1e-3)
 
@@ -99,7 +99,7 @@ def test_guarantees_have_the_formulas_value():
     for first in (published(WalkSum(n, T, sigma=SIGMA), version="2021"), published(WalkSum(n, T, SIGMA, "known"))):
         assert first.epsilon(DELTA) == pytest.approx(walks.theorem3_2021(n, T, one, third, third), rel=1e-10)
 
-    histogram = WalkHistogram(20_000, 20_000, domain=4, gamma=0.9)
+    histogram = WalkHistogram(20_000, 20_000, domain=4, gamma=0.9, sender="hidden")
     N = 1 + math.sqrt(3 * math.log(1 / third))
     expected = walks.histogram_2022(20_000, 20_000, histogram.epsilon0, third / (N + 1), third, third)
     assert published(histogram).epsilon(DELTA) == pytest.approx(expected, rel=1e-10)
@@ -114,9 +114,9 @@ def test_guarantees_have_the_formulas_value():
     [
         RingSum(10, 3, sigma=8.0),
         RingHistogram(2000, 2, domain=4, gamma=0.95),
-        WalkSum(100, 1000, sigma=50.0),
-        WalkHistogram(20_000, 20_000, domain=4, gamma=0.9),
-        WalkDescent(100, 1000, sigma=5.0, step=0.1, clip=0.4),
+        WalkSum(100, 1000, sigma=50.0, sender="hidden"),
+        WalkHistogram(20_000, 20_000, domain=4, gamma=0.9, sender="hidden"),
+        WalkDescent(100, 1000, sigma=5.0, step=0.1, clip=0.4, sender="hidden"),
         WalkDescent(100, 1000, sigma=5.0, step=0.1, clip=0.4, sender="known", contributions=12),
     ],
     ids=lambda p: p.kind,
@@ -146,16 +146,16 @@ def test_front_door():
 
 
 def test_colluders_replace_n_by_n_over_c():
-    two = published(WalkSum(1000, 100_000, sigma=2 * SIGMA), (0, 1))
-    half = published(WalkSum(500, 100_000, sigma=2 * SIGMA), (0,))
+    two = published(WalkSum(1000, 100_000, sigma=2 * SIGMA, sender="hidden"), (0, 1))
+    half = published(WalkSum(500, 100_000, sigma=2 * SIGMA, sender="hidden"), (0,))
     assert two.epsilon(DELTA) == pytest.approx(half.epsilon(DELTA), rel=1e-12)
-    draft = WalkDescent(1000, 10_000, sigma=5.0, step=0.1, clip=0.4, contributions=12)
+    draft = WalkDescent(1000, 10_000, sigma=5.0, step=0.1, clip=0.4, sender="hidden", contributions=12)
     assert published(draft, (0, 1)).epsilon(DELTA) > published(draft).epsilon(DELTA)
 
 
 def test_small_delta_outside_the_theorem_is_not_stated():
     """ε < 1 holds for large δ₀ only: below, the curve says nothing, that is ε = inf."""
-    loss = published(WalkSum(100, 1000, sigma=6.6))
+    loss = published(WalkSum(100, 1000, sigma=6.6, sender="hidden"))
     assert math.isfinite(loss.epsilon(1e-3))
     assert loss.epsilon(1e-9) == math.inf
 
@@ -163,13 +163,19 @@ def test_small_delta_outside_the_theorem_is_not_stated():
 @pytest.mark.parametrize(
     ("protocol", "observers", "options", "message"),
     [
-        (WalkSum(100, 1000, sigma=1.0), (0,), {}, "stated for ε < 1"),
-        (WalkSum(100, 1000, sigma=50.0, tokens=2), (0,), {}, "one token"),
+        (WalkSum(100, 1000, sigma=1.0, sender="hidden"), (0,), {}, "stated for ε < 1"),
+        (WalkSum(100, 1000, sigma=50.0, sender="hidden", tokens=2), (0,), {}, "one token"),
         (WalkSum(100, 1000, sigma=50.0, sender="known"), (0,), {"version": "2022"}, "does not see from whom"),
         (WalkHistogram(20_000, 20_000, 4, 0.9, sender="known"), (0,), {}, "does not see from whom"),
-        (WalkHistogram(20_000, 20_000, 4, 0.9), (0,), {"version": "2021"}, "no theorem for histograms"),
-        (WalkHistogram(500, 5000, 4, 0.9), (0,), {}, "needs n ≥ 14²"),
-        (WalkHistogram(20_000, 20_000, 4, 1.0), (0,), {}, "no loss to bound"),
+        (
+            WalkSum(100, 1000, 50.0, "receiver-known"),
+            (0,),
+            {"version": "2022"},
+            "nor who gets it next; .*'receiver-known'",
+        ),
+        (WalkHistogram(20_000, 20_000, 4, 0.9, "hidden"), (0,), {"version": "2021"}, "no theorem for histograms"),
+        (WalkHistogram(500, 5000, 4, 0.9, "hidden"), (0,), {}, "needs n ≥ 14²"),
+        (WalkHistogram(20_000, 20_000, 4, 1.0, "hidden"), (0,), {}, "no loss to bound"),
         (RingSum(10, 3, sigma=8.0), (0, 1), {}, "one observer, got 2"),
         (RingHistogram(1000, 3, 4, 0.9), (0,), {}, "n > 1000"),
         (RingHistogram(2000, 3, 4, 0.5), (0,), {}, "ε₀ < 1/2"),
@@ -184,7 +190,7 @@ def test_refusals(protocol, observers, options, message):
 
 def test_wrong_values_are_named():
     with pytest.raises(InvalidValue, match="unknown version '2020'"):
-        published(WalkSum(100, 1000, sigma=50.0), version="2020")
+        published(WalkSum(100, 1000, sigma=50.0, sender="hidden"), version="2020")
     with pytest.raises(InvalidValue, match="delta0 must lie strictly between 0 and 1, got 0"):
         walks.local_epsilon(1.0, 0)
     with pytest.raises(InvalidValue, match="give delta_hat"):
@@ -352,7 +358,7 @@ def test_iteration_epsilon_is_the_minimum_over_the_covered_orders(n, K, sigma, c
 
 
 def test_learning_guarantee():
-    draft = WalkDescent(2000, 20_000, sigma=3.0, step=0.1, clip=0.4, contributions=12)
+    draft = WalkDescent(2000, 20_000, sigma=3.0, step=0.1, clip=0.4, sender="hidden", contributions=12)
     hidden = published(draft).epsilon(DELTA)
     assert hidden == pytest.approx(walk_descent.iteration_epsilon(2000, 12, 3.0, 0.4, DELTA), rel=1e-10)
     part = DELTA / 4

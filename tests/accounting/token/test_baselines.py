@@ -16,7 +16,7 @@ SIGMA = math.sqrt(2 * math.log(1.25e8)) / 0.1
 
 @pytest.mark.parametrize("n", [100, 1000])
 def test_a_walking_token_lies_between_the_curator_and_local_dp(n):
-    p = WalkSum(n, 100 * n, SIGMA)
+    p = WalkSum(n, 100 * n, SIGMA, sender="hidden")
     local, curator = (float(f(p).epsilon(DELTA)) for f in (netdp.local_dp, netdp.trusted_curator))
     walk = float(netdp.account(p, [0]).epsilon(DELTA))
     assert curator <= walk <= 1.02 * curator
@@ -41,7 +41,7 @@ def test_a_cap_lowers_local_dp():
 
 
 def test_descent_with_hidden_senders_is_the_curators():
-    p = WalkDescent(500, 5000, 1.0, step=0.1, clip=0.5)
+    p = WalkDescent(500, 5000, 1.0, step=0.1, clip=0.5, sender="hidden")
     curator, walk = float(netdp.trusted_curator(p).epsilon(DELTA)), float(netdp.account(p, [0]).epsilon(DELTA))
     assert walk == pytest.approx(curator, rel=0.01)
 

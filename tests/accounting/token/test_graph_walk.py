@@ -119,7 +119,7 @@ def test_visits_in_simulated_walks():
 @pytest.mark.parametrize("n", [10, 40])
 def test_on_the_complete_graph_secrecy_is_given_up(n):
     told = graph_walk.target_profile(GraphWalkSum(graphs.complete(n), steps=10 * n, sigma=4.0), (0,), 1)
-    secret = walk.sum_profile(WalkSum(n, 10 * n, 4.0))
+    secret = walk.sum_profile(WalkSum(n, 10 * n, 4.0, sender="hidden"))
     for delta in (1e-3, 1e-6):
         assert float(told.epsilon(delta)) > float(secret.epsilon(delta))
         # and is near the same bound for uniform steps

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from netdp.accounting.token.sampled import Shift, block, gaussian, mixture, sampled
+from netdp.accounting.token.sampled import Shift, _visits, block, gaussian, mixture, sampled
 from netdp.privacy import gaussian_delta
 
 _spec = importlib.util.spec_from_file_location("walk_brute", Path(__file__).with_name("walk_brute.py"))
@@ -100,6 +100,23 @@ def test_mixture_counts_what_has_no_weight_as_certain():
     assert profile(EPS) == pytest.approx(exact, rel=1e-9, abs=1e-29)
     far = mixture(np.array([0.5]), np.array([1e-29]))(np.array([50.0]))
     assert float(far[0]) >= 1e-29
+
+
+def test_visits_that_are_left_out_are_counted_as_certain_loss():
+    """At most 60 visits are looked at one by one; a block of which more than that are likely shows what the rest is worth."""
+    for q, length in ((0.5, 200), (0.3, 150)):
+        k, weight, tail = _visits(length, q)
+        assert len(k) == 60
+        beyond = float(binom.sf(60, length, q))
+        assert beyond <= tail <= beyond * (1 + 1e-6)
+        assert weight.sum() + tail == pytest.approx(1 - (1 - q) ** length, rel=1e-7)
+        # so much noise that only those visits can lose anything
+        bound = block(Shift(1e-12, 1e-12), q, length)(np.array([0.0, 3.0]))
+        assert np.all(bound >= beyond)
+        assert bound[1] <= beyond * (1 + 1e-6)
+    # and one with nearly all visits beyond: the bound must not fall below a Gaussian shift by the least of them
+    sure = block(Shift(0.05, 0.05), 1.0, 400)(EPS)
+    assert np.all(sure >= np.asarray(gaussian_delta(400 * 0.05 / 20, EPS)))
 
 
 def test_shift_through_more_noise():

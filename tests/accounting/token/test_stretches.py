@@ -69,18 +69,21 @@ def test_a_range_of_lengths_covers_each_of_them(zeroed):
 
 @pytest.mark.parametrize(("n", "size"), [(5, 3), (6, 5), (8, 4)])
 @pytest.mark.parametrize("sigma", [0.5, 3.0])
-def test_opening_covers_stretches_with_known_ends(n, size, sigma):
-    w, q = 1 / n, 1 / (n - 1)
-    bound = stretches.opening(Shift(1 / sigma, 1 / sigma), q, w, size)(EPS)
+@pytest.mark.parametrize("known", [1, 2])
+def test_opening_covers_stretches_with_known_ends(n, size, sigma, known):
+    """The first known, or both ends; the first alone costs less."""
+    w, q, shift = 1 / n, 1 / (n - 1), Shift(1 / sigma, 1 / sigma)
+    bound = stretches.opening(shift, q, w, size, known)(EPS)
     truth = largest(
         brute.either(
-            [(w * (1 - w) ** j, stretch(j, True, True)) for j in range(size)]
-            + [((1 - w) ** size, stretch(size, True, True))]
+            [(w * (1 - w) ** j, stretch(j, True, known == 2)) for j in range(size)]
+            + [((1 - w) ** size, stretch(size, True, known == 2))]
         )
         for stretch in cases(n, sigma)
     )
     assert covers(bound, truth)
-    assert bound[0] < 2.5 * truth[0]
+    assert bound[0] < (1.5, 2.5)[known - 1] * truth[0]
+    assert np.all(bound <= stretches.opening(shift, q, w, size, 2)(EPS))
 
 
 @pytest.mark.parametrize("hidden", [True, False])
@@ -90,7 +93,10 @@ def test_ending_covers_the_exact_view(n, steps, hidden, sigma):
     w, q = 1 / n, 1 / (n - 1)
     profile, unlikely = stretches.ending(Shift(1 / sigma, 1 / sigma), q, w, steps, steps, hidden=hidden)
     bound = profile(EPS) + unlikely
-    truth = largest(brute.whole_view(steps, w, stretch, known=not hidden) for stretch in list(cases(n, sigma))[::3])
+    truth = largest(
+        brute.whole_view(steps, w, stretch, *(() if hidden else ("known", "named")))
+        for stretch in list(cases(n, sigma))[::3]
+    )
     assert covers(bound, truth)
     wider, more = stretches.ending(Shift(1 / sigma, 1 / sigma), q, w, max(1, steps - 2), steps + 3, hidden=hidden)
     assert np.all(wider(EPS) + more >= truth - ROUNDING)
@@ -130,12 +136,12 @@ def test_openings_blocks_and_an_ending_cover_the_whole_walk(early, sigma):
     last, unlikely = stretches.ending(shift, q, w, size, early + size - 1, hidden=False)
     pieces = [
         stretches.blocks(shift, q, w, steps, size),
-        Event(stretches.opening(shift, q, w, early), stretches.most(steps, w) + 1),
+        Event(stretches.opening(shift, q, w, early, 2), stretches.most(steps, w) + 1),
         Event(last, 1),
     ]
     curve = compose_events(pieces, 2 * stretches.UNLIKELY + unlikely)
     views = (
-        brute.whole_view(steps, w, brute.sum_stretch([x] * (n - 2), own, 1 - own, sigma), known=True)
+        brute.whole_view(steps, w, brute.sum_stretch([x] * (n - 2), own, 1 - own, sigma), "known", "named")
         for x, own in ((0.0, 0.0), (0.0, 1.0))
     )
     assert covers(curve.delta(EPS), largest(views))
@@ -150,17 +156,28 @@ def visits(length, q):
 
 
 def test_opening_term_by_term():
-    """The formula of the proof, written out: known ends and hidden steps, each with half of the noise."""
+    """The formula of the proof, written out: known ends stay in the sum, and how often u is hidden beside them is told."""
     q, w, size, mu = 0.2, 0.3, 4, 1.5
     expected = w * (1 - w) * q * gaussian_delta(mu, EPS)
     expected += w * (1 - w) ** 2 * 2 * q * (1 - q) * gaussian_delta(mu / math.sqrt(2), EPS)
     expected += w * (1 - w) ** 2 * q**2 * gaussian_delta(mu * math.sqrt(2), EPS)
     for m, chance in ((3, w * (1 - w) ** 3), (4, (1 - w) ** 4)):
-        expected += chance * (1 - q) ** 2 * block(Shift(mu, mu).over(math.sqrt(0.5)), q, m)(EPS)
+        expected += chance * (1 - q) ** 2 * block(Shift(mu, mu), q, m)(EPS)
         for f, known in ((1, 2 * q * (1 - q)), (2, q**2)):
             for k, among in visits(m, q):
-                expected += chance * known * among * gaussian_delta(mu * math.sqrt((f**2 + k**2) / (m / 2)), EPS)
-    assert stretches.opening(Shift(mu, mu), q, w, size)(EPS) == pytest.approx(expected, rel=1e-7)
+                expected += chance * known * among * gaussian_delta(mu * (f + k) / math.sqrt(m), EPS)
+    assert stretches.opening(Shift(mu, mu), q, w, size, 2)(EPS) == pytest.approx(expected, rel=1e-7)
+
+
+def test_opening_with_the_first_known_term_by_term():
+    """It stays in the sum: no noise is set apart for it."""
+    q, w, size, mu = 0.2, 0.3, 4, 1.5
+    expected = w * (1 - w) * q * gaussian_delta(mu, EPS)
+    for m, chance in ((2, w * (1 - w) ** 2), (3, w * (1 - w) ** 3), (4, (1 - w) ** 4)):
+        expected += chance * (1 - q) * block(Shift(mu, mu), q, m)(EPS)
+        for k, among in visits(m, q):
+            expected += chance * q * among * gaussian_delta(mu * (1 + k) / math.sqrt(m), EPS)
+    assert stretches.opening(Shift(mu, mu), q, w, size, 1)(EPS) == pytest.approx(expected, rel=1e-7)
 
 
 def patterns(steps):

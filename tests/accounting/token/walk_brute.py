@@ -12,6 +12,7 @@ from collections import Counter
 
 import numpy as np
 from scipy.special import ndtr
+from scipy.stats import binom
 
 CELLS = 120
 
@@ -81,16 +82,22 @@ def visit_patterns(steps, w):
     return out
 
 
-def whole_view(steps, w, stretch, known=False):
+def known_places(sender, release):
+    """What an observer can name: the first of a stretch after its visit, the last of one before it, the walk's last step."""
+    return sender != "hidden", sender == "known", release == "named"
+
+
+def whole_view(steps, w, stretch, sender="hidden", release="anonymous"):
     """The view of a walk: `stretch(length, first known, last known)` is the view of one stretch."""
+    after, before, released = known_places(sender, release)
     parts = []
     for (first, inner, last), chance in visit_patterns(steps, w).items():
-        view = stretch(first, False, known and last is not None)
+        view = stretch(first, False, released if last is None else before)
         for length in inner:
             if length:
-                view = together(view, stretch(length, known, known))
+                view = together(view, stretch(length, after, before))
         if last:
-            view = together(view, stretch(last, known, False))
+            view = together(view, stretch(last, after, released))
         parts.append((chance, view))
     return either(parts)
 
@@ -205,6 +212,74 @@ def heap_stretch(others, own, other, domain, gamma):
         return kept[key]
 
     return stretch
+
+
+# ---- long walks of sums, one after the other by Fourier transform
+
+
+def equal_others(others, own, other, q, sigma):
+    """stretch(length, first known, last known) for any length, if all other users hold the same value."""
+    kept = {}
+
+    def stretch(length, first, last):
+        key = length, first, last
+        if key not in kept:
+            kept[key] = either_long([(chance, pair(length, *how)) for chance, *how in cases(length, first, last)])
+        return kept[key]
+
+    def cases(length, first, last):
+        known = len(_places(length, first, last))
+        for f in range(known + 1):
+            yield math.comb(known, f) * q**f * (1 - q) ** (known - f), f, length - known
+
+    def pair(length, named, secret):
+        k = np.arange(min(secret, 40) + 1)
+        weights = binom.pmf(k, secret, q)
+        weights[-1] += binom.sf(k[-1], secret, q)
+        laws = [(others * (length - named - k) + x * (named + k), weights) for x in (own, other)]
+        deviation = sigma * math.sqrt(length)
+        span = np.ptp(np.concatenate([laws[0][0], laws[1][0]])) + 18 * deviation
+        return gaussian_pair(*laws, deviation, math.ceil(12 * span / deviation))
+
+    return stretch
+
+
+def either_long(parts):
+    """Views with a public label, outcomes kept apart."""
+    return np.concatenate([w * p[0] for w, p in parts]), np.concatenate([w * p[1] for w, p in parts])
+
+
+def long_walk_delta(steps, w, stretch, sender, release, eps, step=0.004, cells=1 << 13):
+    """δ(ε) of a long walk in one direction, from below: outcomes are cells, and losses are rounded down to a grid.
+
+    After a visit of O with t steps left the rest of the view has the losses
+    B_t = Σ_m w(1−w)^m·(a stretch of m)∗B_{t−1−m} + (1−w)^t·(a last stretch of t).
+    """
+    after, before, released = known_places(sender, release)
+
+    def transformed(length, first, last):
+        if not length:
+            return np.ones(cells // 2 + 1, dtype=np.complex128)
+        P, Q = stretch(length, first, last)
+        kept = P > 0
+        loss = np.floor(np.clip(np.log(P[kept]) - np.log(np.maximum(Q[kept], 1e-300)), -12.0, 12.0) / step)
+        return np.fft.rfft(np.bincount(loss.astype(np.int64) % cells, weights=P[kept], minlength=cells))
+
+    lengths = np.arange(steps)
+    chance = w * (1 - w) ** lengths
+    inner = np.array([c * transformed(m, after, before) for m, c in zip(lengths, chance, strict=True)])
+    opened = np.array([c * transformed(m, False, before) for m, c in zip(lengths, chance, strict=True)])
+    ends = np.array([(1 - w) ** t * transformed(t, after, released) for t in range(steps)])
+    total = (1 - w) ** steps * transformed(steps, False, released)
+    for low in range(0, cells // 2 + 1, 256):  # pieces that fit into the cache
+        part = slice(low, low + 256)
+        rest = np.empty_like(ends[:, part])
+        for t in range(steps):
+            rest[t] = ends[t, part] + np.sum(inner[:t, part] * rest[:t][::-1], axis=0)
+        total[part] += np.sum(opened[:, part] * rest[::-1], axis=0)
+    masses = np.maximum(np.fft.irfft(total, cells), 0.0)
+    loss = ((np.arange(cells) + cells // 2) % cells - cells // 2) * step
+    return np.array([np.sum(masses * np.maximum(-np.expm1(e - loss), 0.0)) for e in np.atleast_1d(eps)])
 
 
 # ---- many losses, by Fourier transform

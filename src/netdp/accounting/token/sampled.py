@@ -7,8 +7,10 @@ R is the same mixture of the others' contributions. By advanced joint convexity 
     H_{e^ε}(P‖Q) = q·H_{α′}(A ‖ (1−β)R + βA′),    α′ = 1 + (e^ε − 1)/q,  β = e^ε/α′,  ε ≥ 0,
 
 which by convexity is at most q·[(1−β)·δ_far(ln α′) + β·δ_near(ln α′)]: δ_far bounds the divergence of u's contribution from
-another user's, δ_near from u's own under the other data. Replacing data both are the local profile: any two contributions
-are at most Δ apart. Zeroing data out (contributions in the ball of radius Δ/2, against 0) near is Δ/2 and far is Δ.
+another user's, δ_near from u's own under the other data. Replacing data both are the local profile: any two contributions,
+*of any two users*, are at most Δ apart, all of them lying in one public set of diameter Δ. That u's own two are close is not
+enough: others far away give away which steps are u's (`test_others_outside_the_public_set_break_the_bound`). Zeroing data
+out (all contributions in the ball of radius Δ/2, u's against 0) near is Δ/2 and far is Δ.
 R is the same on both sides if what the others add depends on nothing but their data, the step and what was shown before, in
 particular not on how often they were visited: who was visited is secret, and likelier or not depending on u's data. u's own
 contributions may differ from visit to visit. The argument is made given the past.
@@ -30,6 +32,7 @@ sums are mixtures on both sides, around 2kx and kx, and easier to tell apart (`t
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import NamedTuple
 
@@ -94,6 +97,7 @@ def mixture(mus: FloatArray, weights: FloatArray, least: float = 1e-28) -> Profi
     return lambda eps: np.asarray(np.asarray(gaussian_delta(mus, eps[:, None])) @ weights) + rest
 
 
+@functools.lru_cache(maxsize=4096)  # the same at every σ of a search
 def _visits(length: int, q: float) -> tuple[FloatArray, FloatArray, float]:
     """k = 1, 2, … and P(k) for k ~ Binomial(length, q), up to a tail of probability at most the third value."""
     from scipy.stats import binom
@@ -102,4 +106,6 @@ def _visits(length: int, q: float) -> tuple[FloatArray, FloatArray, float]:
     tails = binom.sf(k, length, q)
     most = min(int(np.searchsorted(-tails, -1e-32)) + 1, len(k))
     weight = np.asarray(binom.pmf(k[:most], length, q)) * (1 + 1e-9)
-    return k[:most].astype(np.float64), weight, float(tails[most - 1]) * (1 + 1e-9)
+    count = k[:most].astype(np.float64)
+    count.flags.writeable = weight.flags.writeable = False
+    return count, weight, float(tails[most - 1]) * (1 + 1e-9)

@@ -8,25 +8,31 @@ each point, from what is public so far and from the number R of steps left, what
 r with probability w(1−w)^r, whatever happened before: a public fact, averaged over (`block_cut`). A block takes at most g
 steps, so R ≥ g after it. The number of blocks is at most B except with probability 10⁻¹⁵ (Chernoff on the steps they take).
 
-**Openings**, if senders are known. At the beginning and after every visit of O, as long as R ≥ a + g: the next a steps, or
-the m < a before the next visit. Half of their noise goes to the sum of the two contributions of the stretch that are known
-by name, its first and its last (a sum does not depend on the order: think of the last as made second); the other half to the
-sum of the hidden contributions among the m. If neither is u's, the hidden sum is a block with half the noise. If f ≥ 1 of
-them are, tell also how often u is among the hidden ones, k: together a Gaussian shift of Δ√(f² + k²)/(σ√(m/2)). Stretches
-of one or two steps are known entirely. Blocks continue after an opening.
+**Openings**, if e ≥ 1 contributions of a stretch are known by name: e = 1 if an observer that passes the token on knows the
+receiver, which makes the first contribution; e = 2 if it also knows from whom it gets the token, who made the last one. At
+the beginning and after every visit of O, as long as R ≥ a + g: the next a > e steps, or the m < a before the next visit. The
+users of a stretch are drawn independently, so the names are public facts that tell nothing of the other contributions; a sum
+does not depend on the order, so think of the last as made second, wherever the stretch ends. How many of the known ones are
+u's, f, is averaged over. If m ≤ e, all m are known: f ~ Binomial(m, q), a Gaussian shift of fΔ/(σ√m). If m > e, f ~
+Binomial(e, q). f = 0: the sum of the m steps is e values that do not depend on u's data and m − e hidden contributions in the
+noise of m, at most a block of m. f ≥ 1: tell also how often u is among the hidden ones, k: a Gaussian shift of (f + k)Δ/(σ√m).
+Blocks continue after an opening. Neither the first contribution of the walk nor, unless the release names it, the last is
+known; they are counted all the same.
 
 **The ending.** When fewer steps are left than blocks and openings need, g ≤ R < max(2g, a + g) or all T if T is small, it
 depends on the number v of visits of O among them. v = 0: one more block. v = 1: two blocks; the place of the visit is
 uniform, so the shorter has s steps with weight at most 2w for each s; δ of two views at ε is at most δ₁(θε) + δ₂((1−θ)ε) for
-any θ. v ≥ 2: v+1 blocks, with (v+1)w^v·C(R−1−a, v−1) as weight of the length a, each at ε/(v+1). If senders are known, the
-path is told instead: k contributions of u shift a sum of m steps by kΔ in noise of variance m; if u is in one of the sums
-only, that one counts; if in several, which needs one more visit of u, at most Rq, their δ at ε/(v+1) add up.
+any θ. v ≥ 2: v+1 blocks, with (v+1)w^v·C(R−1−a, v−1) as weight of the length a, each at ε/(v+1). If anything of the path is
+known, be it ends of stretches or who made the last step (a named release; R ≥ 1, so the last step is always in the ending),
+all of it is told instead: k contributions of u shift a sum of m steps by kΔ in noise of variance m; if u is in one of the
+sums only, that one counts; if in several, which needs one more visit of u, at most Rq, their δ at ε/(v+1) add up.
 
 Showing sums of parts instead of the whole, and telling more, only helps the observers, so all this bounds their view.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -61,25 +67,34 @@ def block_cut(shift: Shift, q: float, w: float, size: int) -> Profile:
     return mean(parts)
 
 
-def opening(shift: Shift, q: float, w: float, size: int) -> Profile:
-    """The first `size` steps of a stretch with known ends, or all of it if it is shorter."""
-    # j = 0 reveals nothing; j = 1 and 2 are known entirely
-    mus = [shift.near, shift.near / math.sqrt(2), math.sqrt(2) * shift.near]
-    weights = [w * (1 - w) * q, w * (1 - w) ** 2 * 2 * q * (1 - q), w * (1 - w) ** 2 * q**2]
-    half = shift.over(math.sqrt(0.5))
+def opening(shift: Shift, q: float, w: float, size: int, known: int) -> Profile:
+    """The first `size` > known steps of a stretch of which `known` contributions are known by name, or all of it."""
+    mus, weights = [], []
+    for m in range(1, known + 1):  # known entirely; a stretch of no steps reveals nothing
+        for f, chance in zip(range(1, m + 1), _named(m, q), strict=True):
+            mus.append(f * shift.near / math.sqrt(m))
+            weights.append(w * (1 - w) ** m * chance)
     parts: list[tuple[float, Profile]] = []
-    for first, last in [*bins(3, size - 1), (size, size)]:
+    for first, last in [*bins(known + 1, size - 1), (size, size)]:
         chance = (1 - w) ** first - (0.0 if first == size else (1 - w) ** (last + 1))
-        parts.append((chance * (1 - q) ** 2, block(half, q, first, last)))
+        parts.append((chance * (1 - q) ** known, block(shift, q, first, last)))
         k, among = _visits(last, q)
-        for f, known in ((1, 2 * q * (1 - q)), (2, q**2)):
-            mus += list(half.near * np.sqrt((f**2 + k**2) / first))
-            weights += list(chance * known * among)
+        for f, named in zip(range(1, known + 1), _named(known, q), strict=True):
+            mus += list(shift.near * (f + k) / math.sqrt(first))
+            weights += list(chance * named * among)
     return mean([*parts, (1.0, mixture(np.array(mus), np.array(weights)))])
 
 
+def _named(count: int, q: float) -> list[float]:
+    """The probabilities that 1, 2, … `count` of so many contributions, known by name, are u's."""
+    return [math.comb(count, f) * q**f * (1 - q) ** (count - f) for f in range(1, count + 1)]
+
+
 def ending(shift: Shift, q: float, w: float, shortest: int, longest: int, *, hidden: bool) -> tuple[Profile, float]:
-    """The last R steps, shortest ≤ R ≤ longest; and the probability of more visits of O than are treated."""
+    """The last R steps, shortest ≤ R ≤ longest; and the probability of more visits of O than are treated.
+
+    hidden : nothing is known of the path; else all of it is told.
+    """
     from scipy.stats import binom
 
     visits = 1
@@ -189,6 +204,7 @@ def bins(first: int, last: int, ratio: float = 1.3) -> list[tuple[int, int]]:
     return edges
 
 
+@functools.lru_cache(maxsize=1024)
 def most_blocks(steps: int, size: int, w: float) -> int:
     """B with P(the first B blocks cover fewer than `steps` steps) ≤ UNLIKELY.
 
@@ -212,6 +228,7 @@ def most_blocks(steps: int, size: int, w: float) -> int:
     return min(high, steps)
 
 
+@functools.lru_cache(maxsize=1024)
 def most(steps: int, chance: float, unlikely: float = UNLIKELY) -> int:
     """N with P(Binomial(steps, chance) > N) ≤ unlikely."""
     from scipy.stats import binom
@@ -243,6 +260,7 @@ def gap_profile(covered: list[tuple[int, Profile]], chance: float) -> Profile:
     return mean(parts)
 
 
+@functools.lru_cache(maxsize=4096)  # the same at every σ of a search
 def _visits(length: int, q: float) -> tuple[FloatArray, FloatArray]:
     """k = 0, 1, … and P(k) for k ~ Binomial(length, q); less than 10⁻³⁰ is left out."""
     from scipy.stats import binom
@@ -250,7 +268,9 @@ def _visits(length: int, q: float) -> tuple[FloatArray, FloatArray]:
     far = length * q + 15 * math.sqrt(length * q) + 60
     k = np.arange(0.0, min(length, int(far)) + 1)
     keep = int(np.searchsorted(-np.asarray(binom.sf(k, length, q)), -1e-30)) + 1
-    return k[:keep], np.asarray(binom.pmf(k[:keep], length, q)) * (1 + 1e-9)
+    chances = np.asarray(binom.pmf(k[:keep], length, q)) * (1 + 1e-9)
+    k.flags.writeable = chances.flags.writeable = False
+    return k[:keep], chances
 
 
 __all__ = [

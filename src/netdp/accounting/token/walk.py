@@ -5,8 +5,16 @@
 The observers O see when the token is theirs (public: its law does not depend on data), its value then, and the released
 token. Everything is symmetric in the other users, so one curve holds for each of them.
 
+**What else they see** depends on the channel. sender="hidden": nothing. "receiver-known": who gets the token from one of
+them, so whose the first contribution of the stretch is that follows. "known": also from whom they get it, so whose the last
+contribution of the stretch is that ends. A stretch is what lies between two visits of O, before the first or after the last.
+A named release tells whose the last step was. Users are drawn independently, so the names of some steps tell nothing of the
+others: a step that is known is u's with probability q = 1/(n−c), and then has its own noise only.
+
 **Secret path.** What they see of sums is bounded by pieces of the walk shown in the clear but for the names
-(`stretches`, `sampled`): blocks of g steps and an ending; with known senders also an opening of every stretch.
+(`stretches`, `sampled`): blocks of g steps and an ending; where ends of stretches are known also an opening of every stretch.
+If the release is named, the ending tells the path (if ends are known, it does so anyway), or, steps being shown one by one,
+the last one is shown with its name: q·δ_Gauss(Δ/σ) instead of a sampled step.
 
 **A limit on contributions** makes what the others add depend on how often they were visited, and so, through the secret path,
 on u's data: R in `sampled` would not be the same on both sides. With such a limit only bounds that tell the path are used.
@@ -18,9 +26,11 @@ k²/(l₁ + … + l_k) ≤ Σ1/l_i (Cauchy–Schwarz): each contribution costs a
 same way among the l − 1 responses that follow it.
 
 **Descent** reacts to the token, so sums cannot be shown instead of states; all states are shown (g = 1), exactly a trusted
-curator's noisy SGD that publishes every iterate. No convexity is needed. With known senders (tell the visits of O first)
-known contributions are shown with their own noise only, besides. Two further bounds need no secrecy of the path:
-*iteration*, for non-expansive steps, and local DP.
+curator's noisy SGD that publishes every iterate. No convexity is needed. Known contributions (tell the visits of O first) are
+shown with their own noise only, besides: e of each of at most N + 1 stretches, e = 1 or 2, where O has at most N visits but
+for 10⁻¹⁵. A named release is among them already: if e = 2 as the last of the last stretch; if e = 1 it takes the place of the
+first contribution of the walk, which nobody knows. With hidden senders it is one more. Two further bounds need no secrecy of
+the path: *iteration*, for non-expansive steps, and local DP.
 
 **Iteration** (Feldman, Mironov, Talwar, Thakurta 2018, here in Gaussian DP). Let u contribute at step i, and let the next
 step at which u or O holds the token (or the release) be i+l. Run A with u's data and B with its other data from the same
@@ -32,9 +42,9 @@ noise are determined, so C is A with shifts that depend on the past: l adaptive 
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -42,7 +52,9 @@ import numpy as np
 from netdp.accounting.table import certified
 from netdp.errors import InvalidValue, Unsupported
 from netdp.privacy import Adjacency, Claim, Guarantee, ProfileCurve
+from netdp.privacy.profile import composed
 from netdp.protocols import WalkDescent, WalkHistogram, WalkSum
+from netdp.protocols.walk import KNOWN_ENDS
 
 from .events import Event, Profile, compose_events, least
 from .ring import heap_profile
@@ -52,6 +64,7 @@ from .stretches import UNLIKELY, bins, blocks, ending, gap_mixture, gap_profile,
 Bound = Callable[[], ProfileCurve]
 
 _OPENINGS = (4, 8, 16, 32)  # parts of n that an opening may be
+_CELLS = 1 << 20
 
 REFERENCES = (
     "netdp, docs/guarantees.md: walks with a secret path.",
@@ -61,12 +74,22 @@ REFERENCES = (
 )
 
 
+def _remembering(bounds: Callable[[Any, int, str], list[Bound]]) -> Callable[[Any, int, str], tuple[Bound, ...]]:
+    """Bounds of the last few protocols are kept, and what they found: a search for σ ends with one that it has seen."""
+
+    @functools.lru_cache(maxsize=8)
+    def remembered(protocol: Any, colluders: int, adjacency: str) -> tuple[Bound, ...]:
+        return tuple(functools.cache(bound) for bound in bounds(protocol, colluders, adjacency))
+
+    return remembered
+
+
 @certified.register
 def _sum(
     protocol: WalkSum, observers: tuple[int, ...], *, adjacency: str = "replace", progress: Any = None
 ) -> Guarantee:
     curve = sum_profile(protocol, len(observers), adjacency)
-    return _statement(protocol, observers, curve, adjacency, f"in L2 norm at most {protocol.sensitivity:g} apart")
+    return _statement(protocol, observers, curve, adjacency, *_sum_assumptions(protocol, adjacency))
 
 
 @certified.register
@@ -74,8 +97,7 @@ def _descent(
     protocol: WalkDescent, observers: tuple[int, ...], *, adjacency: str = "replace", progress: Any = None
 ) -> Guarantee:
     curve = descent_profile(protocol, len(observers), adjacency)
-    clipped = f"gradients clipped to norm {protocol.clip:g} before the noise is added"
-    return _statement(protocol, observers, curve, adjacency, clipped)
+    return _statement(protocol, observers, curve, adjacency, *_descent_assumptions(protocol))
 
 
 @certified.register
@@ -87,14 +109,17 @@ def _histogram(
             f"adjacency {adjacency!r}: a category has no zero, histograms are accounted for under 'replace'"
         )
     curve = histogram_profile(protocol, len(observers))
-    return _statement(protocol, observers, curve, adjacency, f"labels in 0 … {protocol.domain - 1}")
+    return _statement(protocol, observers, curve, adjacency, *_histogram_assumptions(protocol))
 
 
 def sum_profile(protocol: WalkSum, colluders: int = 1, adjacency: str = "replace") -> ProfileCurve:
     """δ(ε) of `WalkSum` for any user against any `colluders` others.
 
-    >>> p = WalkSum(100, steps=10_000, sigma=61.0)
-    >>> round(float(sum_profile(p).epsilon(1e-6)), 3)                 # local DP with 100 contributions: 0.673
+    >>> p = WalkSum(100, steps=10_000, sigma=61.0)                    # local DP with 100 contributions: 0.673
+    >>> round(float(sum_profile(p).epsilon(1e-6)), 3)
+    0.097
+    >>> hidden = WalkSum(100, steps=10_000, sigma=61.0, sender="hidden")
+    >>> round(float(sum_profile(hidden).epsilon(1e-6)), 3)
     0.058
     """
     return least([bound() for bound in sum_bounds(protocol, colluders, adjacency)])
@@ -102,6 +127,11 @@ def sum_profile(protocol: WalkSum, colluders: int = 1, adjacency: str = "replace
 
 def sum_bounds(protocol: WalkSum, colluders: int = 1, adjacency: str = "replace") -> list[Bound]:
     """The bounds of `sum_profile`, the one that is usually the least first."""
+    return list(_sum_bounds(protocol, colluders, adjacency))
+
+
+@_remembering
+def _sum_bounds(protocol: WalkSum, colluders: int, adjacency: str) -> list[Bound]:
     q, w, shift = _rates(protocol, colluders, adjacency)
     steps, tokens = protocol.steps, protocol.tokens
 
@@ -113,8 +143,10 @@ def sum_bounds(protocol: WalkSum, colluders: int = 1, adjacency: str = "replace"
 
     if protocol.contributions is not None:
         return [told, local]
-    secret = known_bounds if protocol.sender == "known" else hidden_bounds
-    return [*secret(shift, q, w, steps, tokens), told, local]
+    ends = KNOWN_ENDS[protocol.sender]
+    if ends:
+        return [*known_bounds(shift, q, w, steps, tokens, ends), told, local]
+    return [*hidden_bounds(shift, q, w, steps, tokens, named=protocol.release == "named"), told, local]
 
 
 def descent_profile(protocol: WalkDescent, colluders: int = 1, adjacency: str = "replace") -> ProfileCurve:
@@ -124,15 +156,20 @@ def descent_profile(protocol: WalkDescent, colluders: int = 1, adjacency: str = 
 
 def descent_bounds(protocol: WalkDescent, colluders: int = 1, adjacency: str = "replace") -> list[Bound]:
     """The bounds of `descent_profile`, the one that is usually the least first."""
+    return list(_descent_bounds(protocol, colluders, adjacency))
+
+
+@_remembering
+def _descent_bounds(protocol: WalkDescent, colluders: int, adjacency: str) -> list[Bound]:
     q, w, shift = _rates(protocol, colluders, adjacency)
 
     def secret() -> ProfileCurve:
-        event = single_steps(shift, q, w, protocol.steps)
-        if protocol.sender == "hidden":
-            return compose_events([event])
+        ends = KNOWN_ENDS[protocol.sender]
+        if not ends:
+            return compose_events(_every_step(shift, q, w, protocol.steps, named=protocol.release == "named"))
         one = gaussian(shift.near)
-        seen = Event(lambda eps: q * one(eps), 2 * (most(protocol.steps, w) + 1))
-        return compose_events([event, seen], UNLIKELY)
+        seen = Event(lambda eps: q * one(eps), ends * (most(protocol.steps, w) + 1))  # a named release is one of these
+        return compose_events([single_steps(shift, q, w, protocol.steps), seen], UNLIKELY)
 
     def iteration() -> ProfileCurve:
         return _each_contribution(protocol, gap_mixture(shift.near, (colluders + 1) / protocol.n))
@@ -152,7 +189,8 @@ def histogram_profile(protocol: WalkHistogram, colluders: int = 1) -> ProfileCur
     """δ(ε) of `WalkHistogram` for any user against any `colluders` others.
 
     With hidden senders the steps are independent draws from one law, so that histograms lose nothing against the ordered
-    list, and for L ≥ 3 the bound of one step is attained when all others hold a third value.
+    list, and for L ≥ 3 the bound of one step is attained when all others hold a third value. If the release is named, the
+    last response is seen with its name. If ends of stretches are known, the path is told, the last step's user included.
     """
     q, w, _ = _rates(protocol, colluders, "replace")
     epsilon0 = protocol.epsilon0
@@ -163,7 +201,7 @@ def histogram_profile(protocol: WalkHistogram, colluders: int = 1) -> ProfileCur
     local = ProfileCurve([0.0, epsilon0], [floor * math.expm1(epsilon0) * (1 + 1e-12), 0.0]).self_compose(count)
     found = [more_delta(local, unlikely)]
     if protocol.contributions is None and protocol.sender == "hidden":
-        found.append(sampled_responses(protocol, q, w))
+        found.append(sampled_responses(protocol, q, w, named=protocol.release == "named"))
     else:
         chance = (colluders + 1) / protocol.n
         covered = [
@@ -174,12 +212,20 @@ def histogram_profile(protocol: WalkHistogram, colluders: int = 1) -> ProfileCur
     return least(found)
 
 
-def sampled_responses(protocol: WalkHistogram, q: float, w: float) -> ProfileCurve:
-    """All steps shown without their owners: each is u's with probability q, and O's with probability w."""
+def sampled_responses(protocol: WalkHistogram, q: float, w: float, *, named: bool = False) -> ProfileCurve:
+    """All steps shown without their owners: each is u's with probability q, and O's with probability w.
+
+    `named`: but for the last step, whose owner is known.
+    """
     grown = math.expm1(protocol.epsilon0)
     top = math.log1p(q * grown)
     height = (1 - w) * q * protocol.gamma / protocol.domain * grown * (1 + 1e-12)
-    return ProfileCurve([0.0, top], [height, 0.0]).self_compose(protocol.steps)
+    one = ProfileCurve([0.0, top], [height, 0.0])
+    if not named:
+        return one.self_compose(protocol.steps)
+    # the losses of single steps fall on a grid of step `top`, as long as that has not too many cells
+    last = ProfileCurve([0.0, protocol.epsilon0], [height, 0.0])
+    return composed([(one, protocol.steps - 1), (last, 1)], max(top, protocol.epsilon0 / _CELLS))
 
 
 def _as_profile(curve: ProfileCurve) -> Profile:
@@ -204,46 +250,67 @@ def _rates(
     return 1.0 / (protocol.n - colluders), colluders / protocol.n, Shift(near, far)
 
 
-def hidden_bounds(shift: Shift, q: float, w: float, steps: int, tokens: int = 1) -> list[Bound]:
-    """A sum with a secret path: steps shown one by one; blocks of the two sizes whose losses vary least in total."""
+def hidden_bounds(shift: Shift, q: float, w: float, steps: int, tokens: int = 1, *, named: bool = False) -> list[Bound]:
+    """A sum with a secret path: steps shown one by one; blocks of the two sizes whose losses vary least in total.
+
+    named : the release tells who made the last step.
+    """
     sizes = [4**i for i in range(1, 12) if 4**i <= min(1 / (3 * q), steps / 8)]
     options = _all_blocks(shift, q, w, steps, sizes)
-    options.sort(key=lambda option: option[1].times * option[1].variance)
+    options.sort(key=lambda option: option[1].weight)
 
-    def in_blocks(size: int, event: Event) -> ProfileCurve:
-        last, unlikely = ending(shift, q, w, size, 2 * size - 1, hidden=True)
-        pieces = [event.repeated(tokens), Event(last, tokens)]
-        return compose_events(pieces, (UNLIKELY + unlikely) * tokens)
+    def in_blocks_of(size: int, event: Event) -> Bound:
+        def in_blocks() -> ProfileCurve:
+            last, unlikely = ending(shift, q, w, size, 2 * size - 1, hidden=not named)
+            pieces = [event.repeated(tokens), Event(last, tokens)]
+            return compose_events(pieces, (UNLIKELY + unlikely) * tokens)
+
+        return in_blocks
 
     def one_by_one() -> ProfileCurve:
-        return compose_events([single_steps(shift, q, w, steps).repeated(tokens)])
+        return compose_events([event.repeated(tokens) for event in _every_step(shift, q, w, steps, named=named)])
 
-    return [*(partial(in_blocks, size, event) for size, event in options[:2]), one_by_one]
+    return [*(in_blocks_of(size, event) for size, event in options[:2]), one_by_one]
+
+
+def _every_step(shift: Shift, q: float, w: float, steps: int, *, named: bool) -> list[Event]:
+    """Every step shown by itself, the last one with its user's name if the release tells it."""
+    if not named:
+        return [single_steps(shift, q, w, steps)]
+    one = gaussian(shift.near)
+    return [single_steps(shift, q, w, steps - 1), Event(lambda eps: (1 - w) * q * one(eps), 1)]
 
 
 def _all_blocks(shift: Shift, q: float, w: float, steps: int, sizes: list[int]) -> list[tuple[int, Event]]:
     return [(size, blocks(shift, q, w, steps, size)) for size in sizes]
 
 
-def known_bounds(shift: Shift, q: float, w: float, steps: int, tokens: int = 1) -> list[Bound]:
-    """Known senders: openings of several lengths, the two whose losses vary least in total."""
-    lengths = sorted({max(3, round(1 / (part * q))) for part in _OPENINGS})
-    options = [_pieces(shift, q, w, steps, early) for early in lengths]
-    options.sort(key=lambda option: sum(event.times * event.variance for event in option[0]))
+def known_bounds(shift: Shift, q: float, w: float, steps: int, tokens: int, known: int) -> list[Bound]:
+    """`known` ends of every stretch known: openings of several lengths, the two whose losses vary least in total."""
+    lengths = sorted({max(known + 1, round(1 / (part * q))) for part in _OPENINGS})
+    sizes = [1, *(4**i for i in range(1, 12) if 4**i <= lengths[-1])]
+    later = _all_blocks(shift, q, w, steps, sizes)
+    options = [_pieces(shift, q, w, steps, early, known, later) for early in lengths]
+    options.sort(key=lambda option: sum(event.weight for event in option[0]))
 
-    def composed(events: list[Event], extra: float) -> ProfileCurve:
-        return compose_events([event.repeated(tokens) for event in events], extra * tokens)
+    def in_pieces_of(events: list[Event], extra: float) -> Bound:
+        def in_pieces() -> ProfileCurve:
+            return compose_events([event.repeated(tokens) for event in events], extra * tokens)
 
-    return [partial(composed, events, extra) for events, extra in options[:2]]
+        return in_pieces
+
+    return [in_pieces_of(events, extra) for events, extra in options[:2]]
 
 
-def _pieces(shift: Shift, q: float, w: float, steps: int, early: int) -> tuple[list[Event], float]:
-    """Openings of `early` steps, blocks, an ending; and what is assumed not to happen."""
-    options = _all_blocks(shift, q, w, steps, [1, *(4**i for i in range(1, 12) if 4**i <= early)])
-    size, later = min(options, key=lambda option: option[1].times * option[1].variance)
+def _pieces(
+    shift: Shift, q: float, w: float, steps: int, early: int, known: int, options: list[tuple[int, Event]]
+) -> tuple[list[Event], float]:
+    """Openings of `early` steps, the best blocks that are no longer, an ending; and what is assumed not to happen."""
+    fitting = [(size, event) for size, event in options if size <= early]
+    size, later = min(fitting, key=lambda option: option[1].weight)
     longest = min(steps, max(2 * size - 1, early + size - 1))
     last, unlikely = ending(shift, q, w, min(size, longest), longest, hidden=False)
-    openings = Event(opening(shift, q, w, early), most(steps, w) + 1)
+    openings = Event(opening(shift, q, w, early, known), most(steps, w) + 1)
     return [later, openings, Event(last, 1)], 2 * UNLIKELY + unlikely
 
 
@@ -287,33 +354,103 @@ def more_delta(curve: ProfileCurve, extra: float) -> ProfileCurve:
     return ProfileCurve(curve.epsilons, np.minimum(curve.deltas + extra, 1.0)) if extra else curve
 
 
+_FIXED = "values are fixed before the first step and do not react to the token"
+_GAUSSIAN = "noise is real-valued Gaussian; a deployment on a grid adds its distance to δ"
+_CHANNELS = {
+    "hidden": "a user that holds the token learns neither who brought it nor who gets it next: the network itself draws the "
+    "next holder (a mix network that delivers to a random user)",
+    "receiver-known": "a user that holds the token draws who gets it next, and does not learn who brought it: a channel that "
+    "hides the sender from the receiver",
+    "known": "a user sees who brings it the token and to whom it passes it, and nothing else of the path: plain connections",
+}
+_RELEASED = {
+    "named": "the last holder publishes the token under its own name: all know who made the last step",
+    "anonymous": "nobody learns who made the last step: the last holder publishes the token through a channel that hides the "
+    "sender, or the network itself publishes it",
+}
+
+
+def _sum_assumptions(protocol: WalkSum, adjacency: str) -> tuple[str, ...]:
+    """With a limit on contributions the bounds tell the path: then only u's own two values count, and visits may."""
+    size = protocol.sensitivity
+    zeroed = adjacency == Adjacency.ZERO_OUT
+    if protocol.contributions is not None:
+        own = (
+            f"has an L2 norm of at most {size / 2:g}"
+            if zeroed
+            else f"differs by at most {size:g} in L2 norm between its data"
+        )
+        return f"every contribution is bounded: what one user adds {own}", _FIXED, _GAUSSIAN
+    public = f"in the ball of radius {size / 2:g} around 0" if zeroed else f"in one public set of diameter {size:g}"
+    return (
+        f"every contribution is bounded: the values of all users, whatever their data, lie {public} (L2 norm); that one "
+        "user's own two values are close is not enough",
+        _FIXED,
+        "what a user adds does not depend on how often it, or anybody, was visited",
+        _GAUSSIAN,
+    )
+
+
+def _descent_assumptions(protocol: WalkDescent) -> tuple[str, ...]:
+    """What the bounds in `descent_bounds` need: the secrecy of the path, iteration, or local DP only."""
+    iteration = protocol.expansion == 1
+    if protocol.contributions is None:
+        reacts = "the step and the token that its user holds, not on how often it, or anybody, was visited"
+    elif iteration:
+        reacts = "the step, on the token that its user holds and on how often users were visited, on no earlier token"
+    else:
+        reacts = "everything that its user has seen"
+    steps = (
+        "θ ↦ θ − η·g_u(θ), clipping and projection included, does not increase distances, for every user u; used by the "
+        "bound by iteration only. netdp.learn.train_walk checks it for logistic rows clipped one by one; for anything else "
+        "it is the caller's to see to",
+    )
+    return (
+        f"every contribution is bounded: the gradients of all users are clipped to norm {protocol.clip:g} before the noise "
+        "is added",
+        f"a gradient may depend on {reacts}",
+        *(steps if iteration else ()),
+        "the starting model does not depend on anybody's data",
+        _GAUSSIAN,
+    )
+
+
+def _histogram_assumptions(protocol: WalkHistogram) -> tuple[str, ...]:
+    """Steps shown one by one let values react; a response that hides among others' needs them fixed."""
+    shown = protocol.contributions is None and not KNOWN_ENDS[protocol.sender]
+    reacts = (
+        "what a user adds may depend on the step and the token it sees, not on how often it, or anybody, was visited"
+    )
+    return (
+        f"every contribution is bounded: labels in 0 … {protocol.domain - 1}",
+        reacts if shown else _FIXED,
+        "responses are drawn from a perfect random source",
+    )
+
+
 def _statement(
     protocol: WalkSum | WalkDescent | WalkHistogram,
     observers: tuple[int, ...],
     curve: ProfileCurve,
     adjacency: str,
     bounded: str,
+    *particular: str,
 ) -> Guarantee:
-    every_step_shown = isinstance(protocol, WalkDescent) or (
-        isinstance(protocol, WalkHistogram) and protocol.sender == "hidden"
-    )
-    secret = "a user that holds the token learns neither who brought it nor who gets it next (an anonymous channel)"
-    open_ = "a user sees who brings it the token and to whom it passes it, and nothing else of the path"
+    assert protocol.release is not None
+    limit = protocol.contributions
     return Guarantee(
         curve=curve,
         adjacency=Adjacency(adjacency),
         claim=Claim.UPPER,
         assumptions=(
-            f"every contribution is bounded: {bounded}",
-            "every step draws its user uniformly and secretly; all users follow the protocol; none but the observers collude",
-            secret if protocol.sender == "hidden" else open_,
+            bounded,
+            "every step, the first included, draws its user uniformly and secretly; all users follow the protocol; none but "
+            "the observers collude",
+            _CHANNELS[protocol.sender],
+            _RELEASED[protocol.release],
             "the number of the step is public, and so is the token after the last step",
-            "what a user adds may depend on the step and the token it sees, not on how often it was visited before"
-            if every_step_shown
-            else "values are fixed before the first step and do not react to the token",
-            "noise is real-valued Gaussian; a deployment on a grid adds its distance to δ"
-            if not isinstance(protocol, WalkHistogram)
-            else "responses are drawn from a perfect random source",
+            *(() if limit is None else (f"a user that has contributed {limit} times per token adds noise only",)),
+            *particular,
             "by symmetry the curve holds for every user outside the observers",
         ),
         references=REFERENCES,

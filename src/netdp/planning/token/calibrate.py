@@ -20,6 +20,7 @@ from netdp.protocols import WalkDescent, WalkSum
 P = TypeVar("P", bound=WalkSum | WalkDescent)
 
 _TOLERANCE = 1e-3  # relative, on σ
+_FRUITLESS = 40  # steps that all end on one side of the target
 
 
 def calibrate_walk(
@@ -35,7 +36,8 @@ def calibrate_walk(
 
     observers : how many users collude. On the complete graph any so many learn the same.
 
-    >>> p = calibrate_walk(WalkDescent(2000, 20_000, sigma=1.0, step=0.05, clip=0.4), epsilon=1.0, delta=1e-6)
+    >>> walk = WalkDescent(2000, 20_000, sigma=1.0, step=0.05, clip=0.4, sender="hidden")
+    >>> p = calibrate_walk(walk, epsilon=1.0, delta=1e-6)
     >>> round(p.sigma, 2)                     # the papers' calibration: 10.98
     0.59
     """
@@ -51,15 +53,12 @@ def calibrate_walk(
 
         return at
 
-    # The least of several bounds meets the target where one of them does: search with the best one, then look again.
-    guess = 1.5 * _guess(walk, epsilon, delta)
-    ways = [loss(which) for which in range(len(bounds(walk.replace(sigma=guess), observers, adjacency)))]
-    there = [way(guess) for way in ways]
-    best = there.index(min(there))
-    sigma = smallest(ways[best], epsilon, guess, tolerance)
-    for which, way in enumerate(ways):
-        if which != best and way(sigma * (1 - tolerance)) <= epsilon:
-            sigma = min(sigma, smallest(way, epsilon, sigma, tolerance))
+    # The least of several bounds meets the target where one of them does: search with the one that is usually best, then
+    # look at the others there. Losses fall with σ, so what misses the target there does so at every smaller σ.
+    sigma = smallest(loss(0), epsilon, 1.5 * _guess(walk, epsilon, delta), tolerance)
+    for which in range(1, len(bounds(walk.replace(sigma=sigma), observers, adjacency))):
+        if loss(which)(sigma) <= epsilon:
+            sigma = min(sigma, smallest(loss(which), epsilon, sigma, tolerance))
     calibrated: P = walk.replace(sigma=sigma)
     return calibrated
 
@@ -72,46 +71,51 @@ def _walk(
 
 
 def smallest(loss: Callable[[float], float], aim: float, guess: float, tolerance: float = _TOLERANCE) -> float:
-    """The smallest σ with loss(σ) ≤ aim, within `tolerance`, for a falling loss."""
-    low = high = guess
-    reached = loss(guess)
-    above = reached <= aim
-    at_low = at_high = reached
-    for _ in range(60):
-        if above:
-            high, at_high = low, at_low
-            low /= 1.6
-            at_low = loss(low)
-            if at_low > aim:
-                break
+    """The smallest σ with loss(σ) ≤ aim, within `tolerance`, for a falling loss.
+
+    log(loss) is nearly a straight line in log σ, of slope about −1. The line through the last two points is followed to the
+    root; close to it a point just above and, unless the line has proved right, one `tolerance` below that, so that three to
+    five losses usually do.
+    """
+    near = math.log1p(tolerance)
+    below, above = -math.inf, math.inf  # log σ that misses the target, and that meets it
+    place, slope, down = math.log(guess), -1.0, 0.95 * near
+    before: tuple[float, float] | None = None
+    safe = math.inf
+    for turn in range(200):
+        sigma = math.exp(place) if turn else guess
+        found = loss(sigma)
+        met = found <= aim
+        if met:
+            above, safe = place, sigma
         else:
-            low, at_low = high, at_high
-            high *= 1.6
-            at_high = loss(high)
-            if at_high <= aim:
-                break
-    else:
-        raise Unsupported(f"no noise level near {guess:g} meets ε = {aim:g}; allow a larger ε or δ")
-    while high / low > 1 + tolerance:
-        # between log σ and log ε the curve is nearly straight; stay off the ends so that both of them move
-        if math.isfinite(at_low) and at_low > 0 and at_high > 0:
-            share = math.log(at_low / aim) / math.log(at_low / at_high)
+            below = place
+        if above - below <= near:
+            return safe
+        bracketed = math.isfinite(above - below)
+        if not bracketed and turn == _FRUITLESS:
+            break
+        gap = math.log(found / aim) if math.isfinite(found) and found > 0 else None
+        steady = False
+        if gap is not None and before is not None:
+            slope = (gap - before[1]) / (place - before[0])
+            steady = -4.0 < slope < -0.25 and abs(place - before[0]) < 0.2
+            slope = min(max(slope, -4.0), -0.25)
+            if met and steady and gap / slope < 0.7 * near:  # the root is so close that another loss would tell nothing
+                return safe
+        stuck = gap is None or (before is not None and abs(gap) > abs(before[1]) / 2)
+        root = place + (math.copysign(0.5, found - aim) if gap is None else min(max(gap / -slope, -1.5), 1.5))
+        before = None if gap is None else (place, gap)
+        if met and place - root < 2 * near:  # just above the root, or on a plateau
+            place, down = place - down, 2 * down
         else:
-            share = 0.5
-        share = min(max(share + 0.02, 0.05), 0.95)
-        middle = low * (high / low) ** share
-        found = loss(middle)
-        if found <= aim:
-            high, at_high = middle, found
-            closer = middle * (1 - tolerance / 2)
-            if closer > low:  # the answer is often just below
-                found = loss(closer)
-                low, at_low, high, at_high = (
-                    (low, at_low, closer, found) if found <= aim else (closer, found, high, at_high)
-                )
-        else:
-            low, at_low = middle, found
-    return high
+            place, down = root + near / 3, 0.95 * near
+        if bracketed:
+            margin = min(0.4 * near, 0.25 * (above - below))
+            place = min(max(place, below + margin), above - margin)
+            if stuck and above - below > 4 * near:  # where the loss jumps lines lead nowhere
+                place = 0.5 * (below + above)
+    raise Unsupported(f"no noise level near {guess:g} meets ε = {aim:g}; allow a larger ε or δ")
 
 
 def _guess(protocol: WalkSum | WalkDescent, epsilon: float, delta: float) -> float:

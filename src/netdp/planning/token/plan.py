@@ -22,6 +22,11 @@ from netdp.protocols import RingSum, WalkSum
 
 from .calibrate import calibrate_walk
 
+_WALKS = {
+    "hidden": "walk, sender hidden",
+    "receiver-known": "walk, receiver known",
+    "known": "walk, sender known",
+}
 _RING_CHECKED = 2000  # users up to which every pair of the ring is accounted for; beyond, μ ≤ √K·Δ/σ is used
 
 
@@ -82,7 +87,7 @@ class TokenPlan:
 def plan_token(
     n: int, epsilon: float, delta: float, *, visits: int = 100, sensitivity: float = 1.0, colluders: int = 1
 ) -> TokenPlan:
-    """Compare a ring and walks (T = visits·n, senders hidden and known) at a certified (ε, δ).
+    """Compare a ring and walks (T = visits·n, over each of the three channels of `WalkSum`) at a certified (ε, δ).
 
     On a ring two colluders leave those between them without protection, so it is offered against single observers only.
 
@@ -92,18 +97,14 @@ def plan_token(
     """
     if isinstance(visits, bool) or not isinstance(visits, int) or visits < 1:
         raise InvalidValue(f"visits must be a whole number ≥ 1, got {visits!r}")
-    walk = WalkSum(n, visits * n, sigma=1.0, sensitivity=sensitivity)
     most = float(gaussian_mu(epsilon, delta))
     options = []
-    for sender in ("hidden", "known"):
-        found = calibrate_walk(walk.replace(sender=sender), epsilon, delta, colluders, tolerance=0.003)
+    for sender, name in _WALKS.items():
+        walk = WalkSum(n, visits * n, sigma=1.0, sender=sender, sensitivity=sensitivity)
+        found = calibrate_walk(walk, epsilon, delta, colluders, tolerance=0.003)
         loss = account(found, list(range(colluders)))
         error = math.sqrt((found.sigma**2 + sensitivity**2 / 4) / found.steps)
-        options.append(
-            TokenOption(
-                f"walk, sender {sender}", found, found.sigma, float(loss.epsilon(delta)), error, loss.claim.value
-            )
-        )
+        options.append(TokenOption(name, found, found.sigma, float(loss.epsilon(delta)), error, loss.claim.value))
     if colluders == 1 and n >= 3:
         options.append(_ring(n, sensitivity, most, epsilon, delta))
     options.sort(key=lambda option: option.rmse)

@@ -144,7 +144,7 @@ def _walk_descent(protocol: WalkDescent, observers: tuple[int, ...]) -> Guarante
             "choose step ≤ 2/β"
         )
     n, sigma, clip = protocol.n / len(observers), protocol.sigma, protocol.clip
-    capped, known = protocol.contributions, protocol.sender == "known"
+    capped, known = protocol.contributions, protocol.sender != "hidden"
     if n < 2:
         raise Unsupported(f"{len(observers)} of {protocol.n} users collude: the theorem needs n/c ≥ 2")
     parts = 1 + (capped is None) + 3 * known

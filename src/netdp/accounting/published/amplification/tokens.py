@@ -439,8 +439,8 @@ def _alone(observers: tuple[int, ...]) -> None:
 def _hidden(sender: str) -> None:
     if sender != "hidden":
         raise Unsupported(
-            "the theorems of 2022 assume that a user does not see from whom it got the token; for sender='known' ask for "
-            "version='2021' (sums) or method='certified'"
+            "the theorems of 2022 assume that a user does not see from whom it got the token nor who gets it next; for "
+            f"sender={sender!r} ask for version='2021' (sums) or method='certified'"
         )
 
 
