@@ -20,7 +20,8 @@ from netdp import account, graphs
 from netdp.accounting.gossip.iteration import loss_energy
 from netdp.graphs.spectrum import spectral_gap
 from netdp.learn import LogisticParties, accuracy, objective, table, train
-from netdp.planning.gossip.descent import calibrate_descent, worst_energy
+from netdp.planning import calibrate
+from netdp.planning.gossip.descent import worst_energy
 from netdp.protocols import CentralDescent, GossipDescent, LocalDescent
 
 STEP, SIGMA, ITERATIONS, DELTA = 0.7, 1.0, 50, 1e-6
@@ -42,7 +43,7 @@ def trial(protocol, seed: int) -> tuple[float, float, float]:
     """Accuracy of party 0's model and of the mean model, and the objective, on a fresh split."""
     rows, test = table("housing").split(0.2, seed)
     data = LogisticParties.deal(rows.X, rows.y, protocol.n, seed)
-    run = train(protocol, lambda models, _: data.gradients(models, protocol.clip), data.d, seed)
+    run = train(protocol, data, seed)
     first = run.models[0]
     return accuracy(first, test.X, test.y), accuracy(run.mean, test.X, test.y), objective(first, test.X, test.y)
 
@@ -90,14 +91,14 @@ def curator(trials: int) -> None:
     )
     draft = GossipDescent(graph, iterations, 40, sigma=1.0, step=step, clip=1.0, masks=1000.0)
     # A hypercube looks the same from every party and in every direction: one observer, one target per distance.
-    energy = worst_energy(draft, targets=[2**k - 1 for k in range(1, 12)])
+    energy = worst_energy(draft, [(0,)], targets=[2**k - 1 for k in range(1, 12)])
     ratio = energy / iterations * graph.n
     print(f"  masked descent, K = {draft.gossip_rounds}, κ = {draft.masks:g}: worst loss is {ratio:.3f} × a curator's")
     print(f"  {'ε':>5}  {'':24}{'σ':>9}  accuracy of one party's model, {trials} trials")
     for epsilon in (0.5, 1.0, 4.0):
-        masked = calibrate_descent(draft, epsilon, DELTA, energy=energy)
+        masked = calibrate(draft, epsilon, DELTA, energy=energy)
         baselines = [cls(graph.n, iterations, 1.0, step) for cls in (CentralDescent, LocalDescent)]
-        central, local = (calibrate_descent(protocol, epsilon, DELTA) for protocol in baselines)
+        central, local = (calibrate(protocol, epsilon, DELTA) for protocol in baselines)
         for name, protocol in (
             ("trusted curator", central),
             ("masked gossip, no curator", masked),
