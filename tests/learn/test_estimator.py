@@ -50,7 +50,7 @@ def test_any_graph():
     again = GossipLogisticRegression(
         graph=graphs.parse("regular:12,4,seed=1"), epsilon=20.0, iterations=8, random_state=3
     ).fit(X, y)
-    np.testing.assert_array_equal(kept, again.coef_)
+    np.testing.assert_array_equal(model.coef_, again.coef_)
 
 
 def test_the_holder_is_named_as_observers_are():

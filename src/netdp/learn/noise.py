@@ -28,7 +28,7 @@ LEAST_EDGE = 5.0
 """Below it one is warned."""
 
 # Units that the noise may carry the model: margins of a few units decide, and averaging takes much of the noise out again.
-_WANDERING = {GossipDescent: 15.0, WalkDescent: 5.0}
+_WANDERING = {GossipDescent: 15.0, WalkDescent: 10.0}
 _START = 0.5  # the logistic loss has this slope at margin 0
 
 
@@ -51,7 +51,7 @@ def edge(protocol: GossipDescent | WalkDescent, features: int, holder: int = 0) 
 def step_for(protocol: GossipDescent | WalkDescent, features: int, holder: int = 0) -> float:
     """The step at which noise alone carries the model a set way, at most the longest that does not expand.
 
-    The way, 15 units for gossip (whose later models are averaged) and 5 for a token, was chosen on the tables of the papers:
+    The way, 15 units for gossip (whose later models are averaged) and 10 for a token, was chosen on the tables of the papers:
     `python benchmarks/learning.py defaults`.
     """
     steps = protocol.steps if isinstance(protocol, WalkDescent) else protocol.iterations
