@@ -29,10 +29,10 @@ from netdp.accounting.published.amplification.descent import (
 )
 from netdp.learn import LogisticParties, accuracy, table
 from netdp.learn.tables import Table
-from netdp.learn.walk import loss, train_walk, train_walks
 from netdp.planning.token.calibrate import calibrate_walk, smallest
 from netdp.privacy import gaussian_mu
 from netdp.protocols.walk import WalkDescent
+from netdp.simulate.walk_descent import loss, train_walk, train_walks
 
 USERS, STEPS, CLIP, DELTA = 2000, 20_000, 0.4, 1e-6
 GRID = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)

@@ -10,9 +10,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks  # noqa: E402
 import netdp  # noqa: E402
 from netdp import graphs  # noqa: E402
 from netdp.errors import InvalidValue  # noqa: E402
-from netdp.learn import GossipLogisticRegression  # noqa: E402
+from netdp.learn import GossipLogisticRegression, NoiseWarning  # noqa: E402
+from netdp.learn import estimator as module  # noqa: E402
+from netdp.learn.noise import edge  # noqa: E402
+from netdp.protocols import GossipDescent  # noqa: E402
 
 
+@pytest.mark.filterwarnings("ignore::netdp.learn.NoiseWarning")  # a few rows, few parties: of course
 @parametrize_with_checks(
     [GossipLogisticRegression(parties=4, iterations=5, gossip_rounds=4)],
 )
@@ -28,7 +32,7 @@ def blobs(rows=4000, seed=0):
 
 def test_learns_and_certifies():
     X, y = blobs()
-    model = GossipLogisticRegression(parties=64, epsilon=8.0, delta=1e-5, iterations=20, gossip_rounds=12).fit(X, y)
+    model = GossipLogisticRegression(parties=64, epsilon=8.0, delta=1e-5, random_state=0).fit(X, y)
     assert model.score(*blobs(seed=1)) > 0.9
     worst = max(netdp.account(model.protocol_, [v]).worst_epsilon(1e-5) for v in (0, 5, 63))
     assert worst <= 8.0
@@ -40,19 +44,21 @@ def test_learns_and_certifies():
 
 def test_any_graph():
     X, y = blobs(600)
-    model = GossipLogisticRegression(graph="regular:12,4,seed=1", epsilon=20.0, iterations=8).fit(X, y)
+    model = GossipLogisticRegression(graph="regular:12,4,seed=1", epsilon=20.0, iterations=8, random_state=3).fit(X, y)
     assert model.protocol_.n == 12
     assert max(netdp.account(model.protocol_, [v]).worst_epsilon(1e-5) for v in range(12)) <= 20.0
-    again = GossipLogisticRegression(graph=graphs.parse("regular:12,4,seed=1"), epsilon=20.0, iterations=8).fit(X, y)
+    again = GossipLogisticRegression(
+        graph=graphs.parse("regular:12,4,seed=1"), epsilon=20.0, iterations=8, random_state=3
+    ).fit(X, y)
     np.testing.assert_array_equal(model.coef_, again.coef_)
 
 
 def test_the_holder_is_named_as_observers_are():
     X, y = blobs(600)
     numbered = graphs.Graph.from_edges(4, graphs.ring(4).edges(), labels="1234")
-    settings = {"graph": numbered, "epsilon": 20.0, "iterations": 4}
+    settings = {"graph": numbered, "epsilon": 100.0, "iterations": 4, "random_state": 0}
     model = GossipLogisticRegression(holder="3", **settings).fit(X, y)
-    assert model.guarantee_.observers == (2,)
+    assert model.holder_guarantee_.observers.parties == (2,)
     plain = graphs.Graph.from_edges(4, numbered.edges())
     unnamed = GossipLogisticRegression(holder=2, **{**settings, "graph": plain}).fit(X, y)
     np.testing.assert_allclose(model.coef_, unnamed.coef_, rtol=1e-9)
@@ -65,7 +71,20 @@ def test_the_holder_is_named_as_observers_are():
     [
         ({"epsilon": 0}, "epsilon must be a finite number > 0, got 0"),
         ({"holder": 99}, "holder 99 is no party"),
-        ({"step": 9.0}, "step 9.0 is too long"),
+        ({"step": 23.0}, r"step 23.0 is too long for rows of norm 1 clipped to 0.1: at most 22.22"),
+        ({"step": 9.0, "clip": 1.0}, "step 9.0 is too long for rows of norm 1 clipped to 1: at most 8,"),
+        ({"parties": 16.0}, "parties must be a whole number ≥ 1, got 16.0"),
+        ({"epsilon": "1"}, "epsilon must be a number, got '1'"),
+        ({"delta": 0}, "delta must be a finite number > 0, got 0"),
+        ({"delta": 1}, "delta must lie between 0 and 1, got 1"),
+        ({"holder": "x"}, "holder 'x' is no party"),
+        ({"holder": 0.5}, "holder 0.5 is no party"),
+        ({"graph": 7}, "7"),
+        ({"masks": "many"}, "masks must be a number, got 'many'"),
+        ({"gossip_rounds": 2.5}, "gossip_rounds must be a whole number ≥ 1, got 2.5"),
+        ({"random_state": np.random.RandomState(0)}, "a RandomState has too little randomness"),
+        ({"random_state": -1}, "random_state must be None .* got -1"),
+        ({"random_state": "x"}, "random_state must be None .* got 'x'"),
         ({"parties": 5000}, "4000 rows cannot be dealt out to 5000 parties"),
         ({"iterations": 0}, "iterations must be a whole number ≥ 1, got 0"),
     ],
@@ -73,3 +92,112 @@ def test_the_holder_is_named_as_observers_are():
 def test_refusals(settings, message):
     with pytest.raises(InvalidValue, match=message):
         GossipLogisticRegression(**settings).fit(*blobs())
+
+
+def test_guarantee_covers_every_party_against_its_worst_single_observer():
+    """On a graph without symmetry: entry u is the most that any single other party learns about u."""
+    X, y = blobs(400)
+    model = GossipLogisticRegression(graph="path:5", epsilon=99.0, iterations=6, holder=4, random_state=0).fit(X, y)
+    every = netdp.pairwise(model.protocol_).mu
+    np.testing.assert_allclose(model.guarantee_.mu, np.nanmax(every, axis=1), rtol=1e-9)
+    assert model.guarantee_.epsilon(1e-5).shape == (5,)
+    assert 98.99 < model.guarantee_.worst_epsilon(1e-5) <= 99.0
+    assert model.holder_guarantee_.observers.parties == (4,)
+    assert model.holder_guarantee_.worst_epsilon(1e-5) < 98.0  # the end of a path is not the worst place
+    assert "single other party that learns most" in str(model.guarantee_)
+    assert any("coef_ pools with the holder" in line for line in model.guarantee_.assumptions)
+    assert model.guarantee_.is_certified
+
+
+@pytest.mark.parametrize("graph", [graphs.hypercube(4), graphs.complete(7), graphs.ring(9), graphs.torus(3, 4)])
+def test_one_target_per_distance_stands_for_all(graph):
+    protocol = GossipDescent(graph, 5, 3, sigma=1.0, step=1.0, masks=20.0)
+    every = netdp.pairwise(protocol).mu ** 2 / protocol.sensitivity**2
+    np.testing.assert_allclose(module.worst_energies(protocol), np.nanmax(every, axis=1), rtol=1e-9)
+
+
+def test_the_noise_is_fresh_by_default_and_its_whole_entropy_reaches_it(monkeypatch):
+    seeds, run = [], module.train
+
+    def watched(protocol, data, seed, **options):
+        seeds.append(seed)
+        return run(protocol, data, seed, **options)
+
+    monkeypatch.setattr(module, "train", watched)
+    X, y = blobs(600)
+    settings = {"parties": 4, "epsilon": 200.0, "iterations": 4}
+
+    def fitted(state):
+        return GossipLogisticRegression(random_state=state, **settings).fit(X, y).coef_
+
+    assert GossipLogisticRegression().random_state is None
+    assert not np.array_equal(fitted(None), fitted(None))
+    np.testing.assert_array_equal(fitted(3), fitted(np.int64(3)))
+    np.testing.assert_array_equal(fitted(np.random.default_rng(1)), fitted(np.random.default_rng(1)))
+    assert not np.array_equal(fitted(np.random.default_rng(1)), fitted(np.random.default_rng(2)))
+    assert all(isinstance(seed, np.random.SeedSequence) for seed in seeds)
+    assert seeds[0].entropy.bit_length() > 96  # 128 random bits
+    assert seeds[0].entropy != seeds[1].entropy
+    drawn = seeds[4].entropy
+    assert len(set(drawn)) == 8
+    assert max(drawn).bit_length() > 28
+
+
+def test_parties_that_contradict_the_graph_are_refused():
+    X, y = blobs(600)
+    with pytest.raises(InvalidValue, match=r"parties=64 contradicts the graph ring\(5\), which has 5"):
+        GossipLogisticRegression(parties=64, graph="ring:5").fit(X, y)
+    for settings, n in (({"graph": "ring:5"}, 5), ({"graph": "ring:5", "parties": 5}, 5), ({}, 16)):
+        model = GossipLogisticRegression(epsilon=100.0, iterations=3, **settings).fit(X, y)
+        assert model.protocol_.n == len(model.guarantee_.mu) == n
+    with pytest.raises(InvalidValue, match="3 rows cannot be dealt out to 5 parties"):
+        GossipLogisticRegression(graph="ring:5").fit(X[:3], np.array([0, 1, 1]))
+
+
+def test_a_warning_says_beforehand_that_noise_will_win():
+    X, y = blobs()
+    with pytest.warns(
+        NoiseWarning, match=r"noise will win: 16 parties with 4 features .* More parties, a larger epsilon"
+    ):
+        GossipLogisticRegression(epsilon=0.5, random_state=0).fit(X, y)
+    # where it learns well, nothing is said (warnings are errors here)
+    assert GossipLogisticRegression(parties=64, epsilon=4.0, random_state=0).fit(X, y).score(*blobs(seed=1)) > 0.9
+
+
+@pytest.mark.parametrize("accelerated", [False, True])
+def test_the_edge_counts_the_noise_that_is_there(accelerated):
+    """The spread of the holder's model over many runs without any data, against the one that the edge is made of."""
+    from netdp.learn import FromGradients, train
+
+    protocol = GossipDescent(graphs.star(5), 6, 2, sigma=2.0, step=0.5, clip=0.3, masks=4.0, accelerated=accelerated)
+    models = train(protocol, FromGradients(np.zeros_like, 5, 40_000, 0.0), seed=0).models
+    for holder in (0, 3):
+        reach = protocol.step * protocol.iterations * 0.3
+        assert edge(protocol, 9, holder) == pytest.approx(reach / (models[holder].std() * 3), rel=0.02)
+    mixed = protocol.replace(graph=graphs.complete(5), iterations=60)
+    models = train(mixed, FromGradients(np.zeros_like, 5, 40_000, 0.0), seed=0).models
+    assert edge(mixed, 9) == pytest.approx(0.5 * 60 * 0.3 / (models[0].std() * 3), rel=0.02)
+
+
+def test_coef_is_the_mean_of_the_later_half_of_the_holders_models(monkeypatch):
+    seen, run = [], module.train
+
+    def watched(protocol, data, seed, after):
+        def both(t, models):
+            seen.append(models[2].copy())
+            after(t, models)
+
+        return run(protocol, data, seed, after=both)
+
+    monkeypatch.setattr(module, "train", watched)
+    model = GossipLogisticRegression(parties=4, holder=2, epsilon=200.0, iterations=7).fit(*blobs(600))
+    kept = np.mean(seen[3:], axis=0)
+    np.testing.assert_allclose(np.append(model.coef_[0], model.intercept_), kept, rtol=1e-12)
+
+
+def test_sample_weight_is_refused_in_words():
+    X, y = blobs(600)
+    with pytest.raises(InvalidValue, match="fit takes no sample_weight: a party's rows count alike"):
+        GossipLogisticRegression().fit(X, y, sample_weight=np.ones(600))
+    with pytest.raises(InvalidValue, match="fit takes X and y alone, not 'groups'"):
+        GossipLogisticRegression().fit(X, y, groups=1)

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from netdp.learn.walk import draws, loss, train_walk, train_walks
 
 from netdp.errors import DataNotFound, InvalidValue
 from netdp.learn import LogisticParties, accuracy, objective, table
 from netdp.learn.tables import Table, unit_rows
 from netdp.protocols.walk import WalkDescent
+from netdp.simulate.walk_descent import draws, loss, train_walk, train_walks
 
 
 def users(n=12, rows=41, d=5, seed=0, scale=1.0):
@@ -72,7 +72,7 @@ def test_a_step_does_not_expand():
         rng = np.random.default_rng(0)
         for _ in range(50):
             two, u = rng.standard_normal((2, data.d)) * 3, rng.integers(data.n)
-            moved = [m - 2.0 / data.smoothness * data.gradients(np.tile(m, (data.n, 1)), clip)[u] for m in two]
+            moved = [m - 2.0 / data.smoothness(clip) * data.gradients(np.tile(m, (data.n, 1)), clip)[u] for m in two]
             assert np.linalg.norm(moved[0] - moved[1]) <= np.linalg.norm(two[0] - two[1]) * (1 + 1e-12)
 
 
@@ -131,7 +131,7 @@ def test_chunks_change_nothing(monkeypatch):
     data = users()
     protocol = WalkDescent(12, 300, sigma=0.3, step=0.4, clip=0.4)
     whole = train_walk(protocol, data, 0).model
-    monkeypatch.setattr("netdp.learn.walk._CHUNK", 7)
+    monkeypatch.setattr("netdp.simulate.walk_descent._CHUNK", 7)
     np.testing.assert_array_equal(train_walk(protocol, data, 0).model, whole)
 
 
@@ -161,9 +161,21 @@ def test_refusals():
     with pytest.raises(InvalidValue, match=r"step 9.0 is too long for these rows: at most 8, or state expansion=1.25"):
         train_walk(draft.replace(step=9.0), data, 0)
     train_walk(draft.replace(step=9.0, expansion=1.25), data, 0)
-    uneven = LogisticParties(data.X, data.y, data.weight * np.linspace(0.5, 1.5, data.X.shape[1]))
+    skewed = data.weight * np.linspace(0.5, 1.5, data.X.shape[1])
+    uneven = LogisticParties(data.X, data.y, skewed / skewed.sum(axis=1, keepdims=True))
     with pytest.raises(InvalidValue, match="the rows of a user must weigh the same"):
         train_walk(draft, uneven, 0)
+
+
+def test_rows_that_are_no_numbers_and_weights_that_do_not_sum_to_one_are_refused():
+    """A party whose rows weigh 2 together would move the model twice as far as the noise is made for."""
+    data = users()
+    with pytest.raises(InvalidValue, match="must be ≥ 0 and sum to 1"):
+        LogisticParties(data.X, data.y, 2 * data.weight)
+    broken = data.X.copy()
+    broken[3, 0, 0] = np.nan
+    with pytest.raises(InvalidValue, match="a row of party 3 is not finite"):
+        LogisticParties(broken, data.y, data.weight)
 
 
 def test_housing_like_the_papers():

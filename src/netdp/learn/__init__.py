@@ -8,6 +8,7 @@ from netdp.simulate.descent import FromGradients, Losses, Trained, train
 from netdp.simulate.logistic import LogisticParties, accuracy, objective
 from netdp.simulate.walk_descent import WalkTrained, train_walk, train_walks
 
+from .noise import NoiseWarning
 from .tables import LABELS, Table, table
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "GossipLogisticRegression",
     "LogisticParties",
     "Losses",
+    "NoiseWarning",
     "Table",
     "Trained",
     "WalkLogisticRegression",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,9 @@ import numpy.typing as npt
 
 from netdp.errors import InvalidValue, MissingDependency
 from netdp.numerics.arrays import FloatArray
+from netdp.numerics.checks import positive
+
+from .noise import longest_step
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
@@ -18,15 +22,18 @@ except ImportError:  # pragma: no cover - exercised by an environment without th
     raise MissingDependency("scikit-learn", "the estimator", "learn") from None
 
 
-LONGEST_STEP = 8.0
-"""Rows of norm at most 1: the loss is 1/4-smooth, and a longer local step may expand."""
-
-
 class BinaryLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A linear classifier of two classes with `coef_` and `intercept_`."""
 
-    def _labelled(self, X: npt.ArrayLike, y: npt.ArrayLike, step: float) -> tuple[FloatArray, FloatArray]:
+    def _labelled(self, X: npt.ArrayLike, y: npt.ArrayLike, options: dict[str, Any]) -> tuple[FloatArray, FloatArray]:
         """Rows scaled to norm at most 1 and labels ±1; sets `classes_`."""
+        if "sample_weight" in options:
+            raise InvalidValue(
+                "fit takes no sample_weight: a party's rows count alike, and the noise is calibrated for that; "
+                "leave out the rows that shall not count"
+            )
+        if options:
+            raise InvalidValue(f"fit takes X and y alone, not {', '.join(map(repr, sorted(options)))}")
         X, y = validate_data(self, X, y)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
@@ -36,10 +43,6 @@ class BinaryLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         if len(self.classes_) < 2:
             raise ValueError("Classifier can't train when only one class is present.")
-        if step > LONGEST_STEP:
-            raise InvalidValue(
-                f"step {step!r} is too long for rows of norm 1: at most {LONGEST_STEP:g}, or a local step may expand"
-            )
         return _rows(np.asarray(X)), np.where(codes == 1, 1.0, -1.0)
 
     def decision_function(self, X: npt.ArrayLike) -> FloatArray:
@@ -66,6 +69,50 @@ class BinaryLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         # Noise for a few dozen rows leaves little to learn: that is what privacy costs, not a fault.
         tags.classifier_tags.poor_score = True
         return tags
+
+
+def target(epsilon: Any, delta: Any) -> tuple[float, float]:
+    """ε > 0 and 0 < δ < 1, or a refusal that names them."""
+    asked = positive("epsilon", epsilon), positive("delta", delta)
+    if not asked[1] < 1:
+        raise InvalidValue(f"delta must lie between 0 and 1, got {delta!r}; 1e-5 is a usual choice")
+    return asked
+
+
+def checked_step(step: Any, clip: float) -> float:
+    """A step that does not stretch the distance of two models, or a refusal."""
+    length, longest = positive("step", step), longest_step(clip)
+    if length > longest:
+        raise InvalidValue(
+            f"step {step!r} is too long for rows of norm 1 clipped to {clip:g}: at most {longest:.4g}, or a local step may "
+            "expand; step=None chooses one"
+        )
+    return length
+
+
+def entropy(random_state: Any) -> np.random.SeedSequence:
+    """Where all randomness comes from. None: 128 bits from the operating system, so that nobody can guess the noise.
+
+    A whole number or a Generator repeats a run: for experiments. RandomState is refused: it looks random, but one made from
+    a seed holds 32 bits, and its whole state can be computed from what it puts out.
+
+    >>> entropy(7).entropy, entropy(None).entropy.bit_length() > 96
+    (7, True)
+    """
+    if random_state is None:
+        return np.random.SeedSequence()
+    if isinstance(random_state, np.random.Generator):
+        return np.random.SeedSequence([int(word) for word in random_state.integers(0, 2**32, 8)])
+    if isinstance(random_state, np.random.RandomState):
+        raise InvalidValue(
+            "random_state must be None, a whole number ≥ 0 or a numpy Generator; a RandomState has too little randomness to "
+            "hide anything behind: use None, or numpy.random.default_rng(seed) to repeat an experiment"
+        )
+    if isinstance(random_state, bool) or not isinstance(random_state, numbers.Integral) or random_state < 0:
+        raise InvalidValue(
+            f"random_state must be None (fresh noise), a whole number ≥ 0 or a numpy Generator, got {random_state!r}"
+        )
+    return np.random.SeedSequence(int(random_state))
 
 
 def few_enough(parties: int, rows: int) -> None:

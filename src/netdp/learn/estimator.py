@@ -1,22 +1,48 @@
-"""A scikit-learn classifier trained by masked gossip descent: no server sees the data, every loss is certified."""
+"""A scikit-learn classifier trained by masked gossip descent: no server sees the data, every loss is certified.
+
+**What is promised.** Party u's loss to party v is μ² = E(u, v)·(Δ/σ)² (docs/guarantees.md, section 7), and E does not depend
+on σ. `guarantee_` states for every party u the worst of all other parties v, each alone; the noise is the least with which
+none of these losses exceeds (ε, δ). On vertex-transitive graphs the worst is the same for every u, so one observer is enough;
+on hypercubes and complete graphs what v learns about u depends on their distance alone (automorphisms that keep v take any
+party to any other at the same distance), so one target per distance is enough.
+
+**What is kept.** The holder's own model after each iteration is part of what the holder sees, so the mean of the later half of
+them is post-processing: it loses nothing more.
+"""
 
 from __future__ import annotations
 
-from typing import Self
+import dataclasses
+import math
+from functools import lru_cache
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted
 
 from netdp import graphs as graph_families
 from netdp.accounting import account
+from netdp.accounting.gossip.iteration import loss_energy
 from netdp.errors import InvalidValue
-from netdp.graphs import Graph
+from netdp.graphs import Graph, as_graph
+from netdp.graphs.spectrum import spectral_gap
+from netdp.graphs.symmetry import vertex_transitive
+from netdp.numerics.arrays import FloatArray
+from netdp.numerics.checks import count, non_negative, positive
 from netdp.planning import calibrate
+from netdp.planning.gossip.descent import worst_energy
+from netdp.privacy import GaussianCurve, Guarantee, Observers
 from netdp.protocols import GossipDescent
 from netdp.simulate.descent import train
 from netdp.simulate.logistic import LogisticParties
 
-from .binary import BinaryLinear, few_enough
+from .binary import BinaryLinear, checked_step, entropy, few_enough, target
+from .noise import step_for, warn_if_noise_wins
+
+_PARTIES = 16
+# On slow graphs more rounds would take longer than they are worth; the loss is certified for whatever number is used.
+_MOST_ROUNDS = 50
 
 
 class GossipLogisticRegression(BinaryLinear):
@@ -24,17 +50,27 @@ class GossipLogisticRegression(BinaryLinear):
 
     The rows are dealt out to the parties; they take clipped, noisy, masked gradient steps and gossip. The noise is the
     smallest whose certified loss against every single other party is at most (epsilon, delta), for a party's whole data.
+    A `netdp.learn.NoiseWarning` says so beforehand if that much noise leaves nothing to learn.
 
     Parameters
     ----------
-    parties : number of parties, if `graph` is not given: a hypercube for powers of two, else a complete graph.
+    parties : number of parties, on a hypercube for powers of two, else a complete graph; None: as many as `graph` has, or 16.
     graph : a `netdp.Graph`, or a text such as "regular:20,4"; its nodes are the parties.
     epsilon, delta : the target, user-level, replacing one party's rows.
-    iterations, gossip_rounds, masks, step : see `netdp.protocols.GossipDescent`.
-    holder : the party, by number or name, whose final model becomes `coef_`. Nobody sees an average of all models.
-        Whoever is given `coef_` learns no more than the holder; a party that is given it colludes with the holder
-        (`netdp.account(est.protocol_, [v, holder])`).
-    random_state : int, for dealing out and for the (simulated) noise.
+    iterations, masks, clip : see `netdp.protocols.GossipDescent`.
+    gossip_rounds : per iteration; None: until the graph has mixed, at most 50.
+    step : None: as long as the noise allows.
+    holder : the party, by number or name, whose models become `coef_`: the mean over the later half of the iterations.
+        Nobody sees an average over parties. Whoever is given `coef_` learns no more than the holder; a party that is given it
+        colludes with the holder (`netdp.account(est.protocol_, [v, holder])`).
+    random_state : None: dealing and (simulated) noise from fresh entropy of the operating system. A whole number or a numpy
+        Generator repeats an experiment: whoever knows it can take the noise off.
+
+    Attributes
+    ----------
+    guarantee_ : what was promised: for every party, its loss to the single other party that learns most about it.
+    holder_guarantee_ : what the holder learns about every other party (computed when asked for).
+    protocol_ : the calibrated protocol.
 
     Rows are scaled down to norm at most 1, after a constant feature for the intercept was added; scale your features
     beforehand, with statistics that are public.
@@ -42,17 +78,18 @@ class GossipLogisticRegression(BinaryLinear):
 
     def __init__(
         self,
-        parties: int = 16,
+        parties: int | None = None,
         *,
         graph: Graph | str | None = None,
         epsilon: float = 4.0,
         delta: float = 1e-5,
-        iterations: int = 30,
-        gossip_rounds: int = 12,
+        iterations: int = 160,
+        gossip_rounds: int | None = None,
         masks: float = 100.0,
-        step: float = 4.0,
+        step: float | None = None,
+        clip: float = 0.1,
         holder: int | str = 0,
-        random_state: int | None = 0,
+        random_state: int | np.random.Generator | None = None,
     ) -> None:
         self.parties = parties
         self.graph = graph
@@ -62,37 +99,121 @@ class GossipLogisticRegression(BinaryLinear):
         self.gossip_rounds = gossip_rounds
         self.masks = masks
         self.step = step
+        self.clip = clip
         self.holder = holder
         self.random_state = random_state
 
-    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Self:
+    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike, **options: Any) -> Self:
         """Deal the rows out, calibrate the noise, learn."""
-        rows, labels = self._labelled(X, y, self.step)
-        if self.graph is None:
-            few_enough(self.parties, len(labels))
-        graph = self._graph()
-        try:
-            holder = graph.index(self.holder)
-        except InvalidValue as error:
-            raise InvalidValue(f"holder {self.holder!r} is no party: {error}") from None
-        seeds = np.random.SeedSequence(self.random_state).spawn(2)
+        rows, labels = self._labelled(X, y, options)
+        epsilon, delta = target(self.epsilon, self.delta)
+        clip, masks = positive("clip", self.clip), non_negative("masks", self.masks)
+        step = None if self.step is None else checked_step(self.step, clip)
+        graph = self._graph(len(labels))
+        holder = self._place(graph)
+        seeds = entropy(self.random_state).spawn(2)
         data = LogisticParties.deal(rows, labels, graph.n, np.random.default_rng(seeds[0]))
-        draft = GossipDescent(
-            graph, self.iterations, self.gossip_rounds, sigma=1.0, step=self.step, clip=1.0, masks=self.masks
-        )
-        self.protocol_ = calibrate(draft, self.epsilon, self.delta)
-        run = train(self.protocol_, data, seeds[1])
-        model = run.models[holder]
+        rounds = _mixing_rounds(graph, masks) if self.gossip_rounds is None else self.gossip_rounds
+        draft = GossipDescent(graph, self.iterations, rounds, sigma=1.0, step=step or 1.0, clip=clip, masks=masks)
+        protocol, self.guarantee_ = _promised(draft, epsilon, delta)
+        self.protocol_ = protocol if step is not None else protocol.replace(step=step_for(protocol, data.d, holder))
+        warn_if_noise_wins(self.protocol_, data.d, holder)
+        later = self.protocol_.iterations // 2
+        total = np.zeros(data.d)
+
+        def keep(t: int, models: FloatArray) -> None:
+            if t >= later:
+                total[:] += models[holder]
+
+        train(self.protocol_, data, seeds[1], after=keep)
+        model = total / (self.protocol_.iterations - later)
         self.coef_, self.intercept_ = model[None, :-1], model[-1:]
-        self.guarantee_ = account(self.protocol_, [graph.label(holder)])
-        self.n_iter_ = self.iterations
+        self._holder_name = graph.label(holder)
+        self._holder_loss: Guarantee | None = None
+        self.n_iter_ = self.protocol_.iterations
         return self
 
-    def _graph(self) -> Graph:
-        if isinstance(self.graph, Graph):
-            return self.graph
-        if self.graph is not None:
-            return graph_families.parse(self.graph)
-        if self.parties >= 2 and self.parties & (self.parties - 1) == 0:
-            return graph_families.hypercube(self.parties.bit_length() - 1)
-        return graph_families.complete(self.parties)
+    @property
+    def holder_guarantee_(self) -> Guarantee:
+        """What the holder, and whoever is given `coef_`, learns about every other party."""
+        check_is_fitted(self)
+        if self._holder_loss is None:
+            self._holder_loss = account(self.protocol_, [self._holder_name])
+        return self._holder_loss
+
+    def _graph(self, rows: int) -> Graph:
+        parties = None if self.parties is None else count("parties", self.parties)
+        if self.graph is None:
+            parties = _PARTIES if parties is None else parties
+            few_enough(parties, rows)
+            if parties >= 2 and parties & (parties - 1) == 0:
+                return graph_families.hypercube(parties.bit_length() - 1)
+            return graph_families.complete(parties)
+        if isinstance(self.graph, str):
+            graph = graph_families.parse(self.graph)
+        else:
+            graph = as_graph(self.graph, "GossipLogisticRegression")
+        if parties is not None and parties != graph.n:
+            raise InvalidValue(
+                f"parties={parties} contradicts the graph {graph.name}, which has {graph.n}; leave parties out, or the graph"
+            )
+        few_enough(graph.n, rows)
+        return graph
+
+    def _place(self, graph: Graph) -> int:
+        try:
+            return graph.index(self.holder)
+        except InvalidValue as error:
+            raise InvalidValue(f"holder {self.holder!r} is no party: {error}") from None
+
+
+def _mixing_rounds(graph: Graph, masks: float) -> int:
+    """Rounds after which masks have sunk to the size of the noise of a mean: (1 − gap)^2K ≤ 1/(n·max(κ, 1))."""
+    slowest = 1.0 - spectral_gap(graph)
+    if slowest <= 1e-9:  # a complete graph mixes at once
+        return 1
+    return max(1, min(_MOST_ROUNDS, math.ceil(math.log(graph.n * max(masks, 1.0)) / (-2.0 * math.log(slowest)))))
+
+
+@lru_cache(maxsize=64)
+def _promised(draft: GossipDescent, epsilon: float, delta: float) -> tuple[GossipDescent, Guarantee]:
+    """The calibrated protocol and its loss: they do not depend on the data, so cross-validation computes them once."""
+    energy = worst_energies(draft)
+    protocol = calibrate(draft, epsilon, delta, energy=float(energy.max()))
+    # What a loss assumes does not depend on the graph: ask about a small one.
+    small = account(protocol.replace(graph=graph_families.complete(2), iterations=1, gossip_rounds=1), [0])
+    return protocol, dataclasses.replace(
+        small,
+        curve=GaussianCurve(np.sqrt(energy) * protocol.sensitivity / protocol.sigma),
+        factor=energy / protocol.iterations,
+        observers=Observers(roles=("single other party that learns most",)),
+        assumptions=(
+            *small.assumptions,
+            "no two parties pool what they see; whoever is given coef_ pools with the holder",
+        ),
+        names=draft.network.labels,
+    )
+
+
+def worst_energies(protocol: GossipDescent) -> FloatArray:
+    """For every party, its largest Σμ_t² (in units of Δ²/σ²) over all other parties, each looking alone.
+
+    >>> p = GossipDescent(graph_families.hypercube(3), 4, 3, sigma=1.0, step=1.0, masks=10.0)
+    >>> bool(np.allclose(worst_energies(p), worst_energy(p)))
+    True
+    """
+    if vertex_transitive(protocol.network):
+        return np.full(protocol.n, worst_energy(protocol, [(0,)], _one_per_distance(protocol.network)))
+    worst = np.zeros(protocol.n)
+    for v in range(protocol.n):
+        worst = np.fmax(worst, loss_energy(protocol, (v,)))
+    return worst
+
+
+def _one_per_distance(graph: Graph) -> list[int] | None:
+    """One party at every distance from party 0, where that settles what it learns; else None, for all. Of a known family."""
+    if graph.name.startswith("complete"):
+        return [1]
+    if graph.name.startswith("hypercube"):
+        return [2**bits - 1 for bits in range(1, graph.n.bit_length())]
+    return None

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 from functools import lru_cache
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from netdp.accounting import account
 from netdp.errors import InvalidValue
-from netdp.numerics.checks import count
+from netdp.numerics.checks import count, positive
 from netdp.planning.token.calibrate import calibrate_walk
-from netdp.privacy import Guarantee
+from netdp.privacy import GaussianCurve, Guarantee, Observers, SharedCurve
 from netdp.protocols.walk import WalkDescent
 from netdp.simulate.logistic import LogisticParties
 from netdp.simulate.walk_descent import train_walk
 
-from .binary import BinaryLinear, few_enough
+from .binary import BinaryLinear, checked_step, entropy, few_enough, target
+from .noise import step_for, warn_if_noise_wins
 
 
 class WalkLogisticRegression(BinaryLinear):
@@ -25,18 +27,26 @@ class WalkLogisticRegression(BinaryLinear):
 
     The rows are dealt out to the parties; each party that the token visits takes a clipped, noisy gradient step. The noise is
     the smallest whose certified loss against any `colluders` parties together is at most (epsilon, delta), for a party's
-    whole data, the final model included.
+    whole data, the final model included. A `netdp.learn.NoiseWarning` says so beforehand if that much noise leaves nothing to
+    learn.
 
     Parameters
     ----------
     parties : number of parties.
     epsilon, delta : the target, user-level, replacing one party's rows.
     steps : length of the walk; None: 50 visits per party on average.
-    step, clip : η and L, see `netdp.protocols.WalkDescent`; rows have norm at most 1, so η ≤ 8.
-    sender : "hidden": a party does not see from whom it gets the token; "known": it does, as over a direct connection.
+    step, clip : η and L, see `netdp.protocols.WalkDescent`; step=None: as long as the noise allows.
+    sender : "known": a party sees from whom it gets the token, as over a direct connection; "hidden": it does not, which takes
+        an anonymous channel.
     colluders : how many parties may pool what they see.
     contributions : gradient steps per party, after which it adds noise only; None: no limit.
-    random_state : int, for dealing out, the path and the (simulated) noise.
+    random_state : None: dealing, path and (simulated) noise from fresh entropy of the operating system. A whole number or a
+        numpy Generator repeats an experiment: whoever knows it can take the noise off.
+
+    Attributes
+    ----------
+    guarantee_ : what was promised: for every party, its loss to any `colluders` other parties together (all are alike).
+    protocol_ : the calibrated protocol.
 
     Rows are scaled down to norm at most 1, after a constant feature for the intercept was added; scale your features
     beforehand, with statistics that are public.
@@ -49,12 +59,12 @@ class WalkLogisticRegression(BinaryLinear):
         epsilon: float = 4.0,
         delta: float = 1e-5,
         steps: int | None = None,
-        step: float = 0.5,
-        clip: float = 1.0,
-        sender: str = "hidden",
+        step: float | None = None,
+        clip: float = 0.1,
+        sender: str = "known",
         colluders: int = 1,
         contributions: int | None = None,
-        random_state: int | None = 0,
+        random_state: int | np.random.Generator | None = None,
     ) -> None:
         self.parties = parties
         self.epsilon = epsilon
@@ -67,25 +77,30 @@ class WalkLogisticRegression(BinaryLinear):
         self.contributions = contributions
         self.random_state = random_state
 
-    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Self:
+    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike, **options: Any) -> Self:
         """Deal the rows out, calibrate the noise, learn."""
-        rows, labels = self._labelled(X, y, self.step)
+        rows, labels = self._labelled(X, y, options)
+        epsilon, delta = target(self.epsilon, self.delta)
+        clip = positive("clip", self.clip)
+        step = None if self.step is None else checked_step(self.step, clip)
         parties, colluders = count("parties", self.parties), count("colluders", self.colluders)
         few_enough(parties, len(labels))
         if colluders >= parties:
             raise InvalidValue(f"{colluders} of {parties} parties collude: nobody is left to protect; give fewer")
-        seeds = np.random.SeedSequence(self.random_state).spawn(2)
+        seeds = entropy(self.random_state).spawn(2)
         data = LogisticParties.deal(rows, labels, parties, np.random.default_rng(seeds[0]))
         draft = WalkDescent(
             parties,
             50 * parties if self.steps is None else self.steps,
             sigma=1.0,
-            step=self.step,
-            clip=self.clip,
+            step=1.0,  # neither the loss nor the noise depends on it
+            clip=clip,
             sender=self.sender,
             contributions=self.contributions,
         )
-        self.protocol_, self.guarantee_ = _certified(draft, self.epsilon, self.delta, colluders)
+        protocol, self.guarantee_ = _promised(draft, epsilon, delta, colluders)
+        self.protocol_ = protocol.replace(step=step_for(protocol, data.d) if step is None else step)
+        warn_if_noise_wins(self.protocol_, data.d)
         run = train_walk(self.protocol_, data, seeds[1])
         self.coef_, self.intercept_ = run.model[None, :-1], run.model[-1:]
         self.n_iter_ = self.protocol_.steps
@@ -93,7 +108,20 @@ class WalkLogisticRegression(BinaryLinear):
 
 
 @lru_cache(maxsize=64)
-def _certified(draft: WalkDescent, epsilon: float, delta: float, colluders: int) -> tuple[WalkDescent, Guarantee]:
+def _promised(draft: WalkDescent, epsilon: float, delta: float, colluders: int) -> tuple[WalkDescent, Guarantee]:
     """The calibrated protocol and its loss: they do not depend on the data, so cross-validation computes them once."""
     protocol = calibrate_walk(draft, epsilon, delta, observers=colluders)
-    return protocol, account(protocol, list(range(colluders)))
+    seen = account(protocol, list(range(colluders)))
+    # On the complete graph all parties are alike: what these learn about any other, any others learn about these.
+    curve, everybody = seen.curve, np.zeros(protocol.n, dtype=np.int64)
+    if isinstance(curve, SharedCurve):
+        curve = SharedCurve(curve.curves, everybody)
+    else:
+        curve = GaussianCurve(np.full(protocol.n, np.nanmax(seen.mu)))
+    who = "single other party" if colluders == 1 else f"{colluders} other parties together"
+    return protocol, dataclasses.replace(
+        seen,
+        curve=curve,
+        factor=None if seen.factor is None else np.full(protocol.n, seen.worst),
+        observers=Observers(roles=(f"worst {who}",)),
+    )

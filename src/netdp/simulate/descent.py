@@ -39,8 +39,8 @@ class Losses(Protocol):
     def gradients(self, models: FloatArray, clip: float) -> FloatArray:
         """(n, d): every party's gradient at its own model (n, d), of norm at most `clip`."""
 
-    def expansion(self, step: float) -> float:
-        """A Lipschitz constant of θ ↦ θ − step·gradient, clipping included, for every party."""
+    def expansion(self, step: float, clip: float) -> float:
+        """A Lipschitz constant of θ ↦ θ − step·gradient, gradients clipped to `clip`, for every party."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class FromGradients:
                  wrong even for convex losses (a clipped gradient need not be a gradient).
 
     >>> far = FromGradients(lambda models: models - 1.0, n=4, d=1, smoothness=1.0)
-    >>> far.gradients(np.full((4, 1), 9.0), clip=0.5).ravel().tolist(), far.expansion(0.25)
+    >>> far.gradients(np.full((4, 1), 9.0), clip=0.5).ravel().tolist(), far.expansion(0.25, clip=0.5)
     ([0.5, 0.5, 0.5, 0.5], 1.25)
     """
 
@@ -70,8 +70,8 @@ class FromGradients:
         """Every party's gradient, clipped as a whole."""
         return clipped(checked(self.function(models), (self.n, self.d)), clip)
 
-    def expansion(self, step: float) -> float:
-        """1 + step·β."""
+    def expansion(self, step: float, clip: float) -> float:
+        """1 + step·β, whatever the clip."""
         return 1.0 + step * self.smoothness
 
 
@@ -163,8 +163,8 @@ def _check(protocol: GossipDescent | LocalDescent | CentralDescent, losses: Loss
     if losses.n != protocol.n:
         raise InvalidValue(f"the protocol has {protocol.n} parties and the losses {losses.n}; they must agree")
     if isinstance(protocol, GossipDescent):
-        needed = losses.expansion(protocol.step)
-        if needed > protocol.expansion * (1 + 1e-12):
+        needed = losses.expansion(protocol.step, protocol.clip)
+        if not needed <= protocol.expansion * (1 + 1e-12):  # nan is no answer either
             raise InvalidValue(
                 f"a local step of size {protocol.step:g} may stretch distances by {needed:.4g}, the protocol's certified loss "
                 f"assumes at most {protocol.expansion:g}; shorten the step, or state expansion={needed:.4g} in the protocol"

@@ -5,10 +5,17 @@ gradient −y x/(1 + exp(yθᵀx)) is clipped to norm L by clipping its scalar f
 function of the margin with slope at most 1/4, before and after clipping: the clipped gradient is the gradient of another
 convex function, still (max‖x‖²/4)-smooth. So a step of size ν ≤ 8/max‖x‖² is non-expansive, clipping or not, and the mean
 over a party's rows has norm at most L.
+
+**A tight clip allows longer steps.** The factor s = 1/(1 + exp(yθᵀx)) changes with slope s(1 − s) where it is not clipped,
+that is where s < L/‖x‖, and not at all where it is. So a row's clipped gradient has slope at most β = ‖x‖²·q(1 − q) with
+q = min(1/2, L/‖x‖), the maximum of s(1 − s) over s ≤ L/‖x‖. For ‖x‖ ≤ 1 and L ≤ 1/2 that is at most L(1 − L): if ‖x‖ ≥ 2L it
+is L(‖x‖ − L), else ‖x‖²/4 ≤ L². A gradient of a convex β-smooth function is cocoercive, so θ ↦ θ − ν·gradient is
+non-expansive for ν ≤ 2/β, and for longer steps it stretches by at most νβ − 1 (eigenvalues of I − νH in [1 − νβ, 1]).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -25,6 +32,21 @@ class LogisticParties:
     X: FloatArray
     y: FloatArray
     weight: FloatArray
+
+    def __post_init__(self) -> None:
+        n, m = self.X.shape[:2]
+        if self.y.shape != (n, m) or self.weight.shape != (n, m):
+            raise InvalidValue(
+                f"X has shape {self.X.shape}, y {self.y.shape} and weight {self.weight.shape}; they must be (n, m, d), "
+                "(n, m) and (n, m)"
+            )
+        if not np.isfinite(self.X).all():
+            raise InvalidValue(f"a row of party {int(np.argwhere(~np.isfinite(self.X))[0, 0])} is not finite")
+        # What a clipped mean gradient is worth rests on it: weights that sum to 2 double the sensitivity.
+        if not ((self.weight >= 0).all() and np.allclose(self.weight.sum(axis=1), 1.0, rtol=0.0, atol=1e-9)):
+            raise InvalidValue(
+                "the weights of a party's rows must be ≥ 0 and sum to 1; LogisticParties.of sees to that"
+            )
 
     @classmethod
     def deal(cls, X: FloatArray, y: FloatArray, parties: int, seed: int | np.random.Generator = 0) -> LogisticParties:
@@ -65,10 +87,16 @@ class LogisticParties:
         """How many features."""
         return int(self.X.shape[2])
 
-    @property
-    def smoothness(self) -> float:
-        """β = max‖x‖²/4."""
-        return float((self.X**2).sum(axis=2).max()) / 4
+    def smoothness(self, clip: float = math.inf) -> float:
+        """β = max ‖x‖²·q(1 − q) with q = min(1/2, clip/‖x‖), see above; max‖x‖²/4 without clipping.
+
+        >>> data = LogisticParties.of([np.eye(2)], [np.array([1.0, -1.0])])
+        >>> data.smoothness(), round(data.smoothness(clip=0.1), 9)
+        (0.25, 0.09)
+        """
+        lengths = np.sqrt((self.X**2).sum(axis=2))
+        factor = np.minimum(0.5, clip / np.where(lengths > 0, lengths, 1.0))
+        return float((lengths**2 * factor * (1 - factor)).max())
 
     def gradients(self, models: FloatArray, clip: float, batch: FloatArray | None = None) -> FloatArray:
         """The clipped gradient of every party at its own model (n, d); `batch` replaces the weights of the rows (SGD)."""
@@ -80,9 +108,9 @@ class LogisticParties:
         pulled: FloatArray = -np.matmul((slope * self.y * weights)[:, None, :], self.X)[:, 0, :]
         return pulled
 
-    def expansion(self, step: float) -> float:
+    def expansion(self, step: float, clip: float) -> float:
         """θ ↦ θ − step·gradient, rows clipped one by one: gradients increase with slope in [0, β], so max(1, step·β − 1)."""
-        return max(1.0, step * self.smoothness - 1.0)
+        return max(1.0, step * self.smoothness(clip) - 1.0)
 
     def draw_batch(self, size: int, rng: np.random.Generator) -> FloatArray:
         """Weights of `size` rows drawn uniformly, with replacement, from each party's own."""

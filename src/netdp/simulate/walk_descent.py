@@ -5,8 +5,8 @@ The token carries the model θ. At each of T steps a user u, drawn uniformly, ta
     θ ← Π(θ − η(g_u(θ) + Z)),   Z ~ N(0, σ²I).
 
 g_u is the mean over u's rows of their gradients, each clipped to norm L *before* the noise (netdp.simulate.logistic), so two
-users' gradients differ by at most 2L and a step η ≤ 8/max‖x‖² does not expand. A user that has contributed
-`protocol.contributions` times adds noise only.
+users' gradients differ by at most 2L and a step η ≤ 2/β does not expand (β ≤ max‖x‖²/4, less if L is small). A user that has
+contributed `protocol.contributions` times adds noise only.
 
 **Baselines.** Local and central DP-SGD are the same algorithm with another σ: a curator draws a user in each step too, and
 hides which. Give `train_walk` the same protocol with that σ.
@@ -179,9 +179,9 @@ def _check(protocol: WalkDescent, data: LogisticParties, after_cap: str) -> None
         )
     if after_cap not in AFTER_CAP:
         raise InvalidValue(f"unknown after_cap {after_cap!r}; choose one of {', '.join(AFTER_CAP)}")
-    needed = data.expansion(protocol.step)
-    if needed > protocol.expansion * (1 + 1e-12):
+    needed = data.expansion(protocol.step, protocol.clip)
+    if not needed <= protocol.expansion * (1 + 1e-12):
         raise InvalidValue(
-            f"step {protocol.step!r} is too long for these rows: at most {2.0 / data.smoothness:.4g}, or state "
+            f"step {protocol.step!r} is too long for these rows: at most {2.0 / data.smoothness(protocol.clip):.4g}, or state "
             f"expansion={needed:.4g} in the protocol"
         )
