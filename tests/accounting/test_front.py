@@ -1,4 +1,7 @@
-"""The front door: results, baselines, refusals."""
+"""The front door: results, baselines, refusals.
+
+Proof: docs/guarantees.md#assumptions.
+"""
 
 import threading
 

@@ -1,4 +1,7 @@
-"""Calibration from both sides: the target is met by an independent accounting, and a little less noise fails it."""
+"""Calibration from both sides: the target is met by an independent accounting, and a little less noise fails it.
+
+Proof: docs/guarantees.md#calibration.
+"""
 
 import numpy as np
 import pytest

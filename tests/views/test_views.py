@@ -1,4 +1,7 @@
-"""Transcripts, observers, and the written-out view."""
+"""Transcripts, observers, and the written-out view.
+
+Proof: docs/guarantees.md#hidden-recursion.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The loss of any written-out linear-Gaussian view y = A x + B z (proof: docs/guarantees.md, section 1).
+"""The loss of any written-out linear-Gaussian view y = A x + B z (proof: docs/guarantees.md#linear-gaussian).
 
 Let u make contributions with columns A_u, each moved by at most Δ. With M_u = A_uᵀ(BBᵀ)⁺A_u the view is μ-Gaussian DP for u with
 
@@ -27,7 +27,7 @@ from netdp.views import LinearGaussianView, LinearProtocol, Seen
 from .table import certified
 
 REFERENCES = (
-    "netdp, docs/guarantees.md: exact loss of linear-Gaussian views.",
+    "netdp, docs/guarantees.md#linear-gaussian: exact loss of linear-Gaussian views.",
     "J. Dong, A. Roth, W. Su. Gaussian Differential Privacy. JRSS B, 2022.",
 )
 # Relative to the largest singular value of B: below _ZERO rounding, above _CLEAR a real noise.

@@ -1,6 +1,6 @@
 """A scikit-learn classifier trained by masked gossip descent: no server sees the data, every loss is certified.
 
-**What is promised.** Party u's loss to party v is μ² = E(u, v)·(Δ/σ)² (docs/guarantees.md, section 7), and E does not depend
+**What is promised.** Party u's loss to party v is μ² = E(u, v)·(Δ/σ)² (docs/guarantees.md#hidden-state), and E does not depend
 on σ. `guarantee_` states for every party u the worst of all other parties v, each alone; the noise is the least with which
 none of these losses exceeds (ε, δ). On vertex-transitive graphs the worst is the same for every u, so one observer is enough;
 on hypercubes and complete graphs what v learns about u depends on their distance alone (automorphisms that keep v take any

@@ -1,4 +1,4 @@
-"""The view of gossip in structured form: sparse, never written out.
+"""The view of gossip in structured form: sparse, never written out (docs/guarantees.md#hidden-recursion).
 
 Let O be the observers and H the others. The observers know their own states x̃ᵗ_O at every t: they computed them from
 what they received and from their own noise. Subtracting what those states contribute, the hidden states obey the same

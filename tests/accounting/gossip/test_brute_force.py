@@ -1,4 +1,7 @@
-"""Against exact rational arithmetic on small graphs, from both sides: never below, and within the stated margin above."""
+"""Against exact rational arithmetic on small graphs, from both sides: never below, and within the stated margin above.
+
+Proof: docs/guarantees.md#linear-gaussian.
+"""
 
 from fractions import Fraction
 

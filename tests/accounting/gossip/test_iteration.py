@@ -1,4 +1,7 @@
-"""Hidden-state composition: never below the exact loss of the closed linear loop, and not far above it."""
+"""Hidden-state composition: never below the exact loss of the closed linear loop, and not far above it.
+
+Proof: docs/guarantees.md#hidden-state.
+"""
 
 import json
 from fractions import Fraction

@@ -1,4 +1,7 @@
-"""The bound for secret graphs against brute force: all graphs enumerated, the mixture of Gaussians integrated numerically."""
+"""The bound for secret graphs against brute force: all graphs enumerated, the mixture of Gaussians integrated numerically.
+
+Proof: docs/guarantees.md#secret-graph.
+"""
 
 import itertools
 from collections import Counter

@@ -1,4 +1,7 @@
-"""Changing graphs and randomized gossip against exact fractions, written independently of the package; both sides."""
+"""Changing graphs and randomized gossip against exact fractions, written independently of the package; both sides.
+
+Proof: docs/guarantees.md#changing-gossip.
+"""
 
 import importlib.util
 from fractions import Fraction

@@ -1,4 +1,7 @@
-"""Noise that floating point cannot follow: bounded by weaker noise, never below the truth, and the reason is named."""
+"""Noise that floating point cannot follow: bounded by weaker noise, never below the truth, and the reason is named.
+
+Proof: docs/guarantees.md#masks and #refresh.
+"""
 
 from fractions import Fraction
 

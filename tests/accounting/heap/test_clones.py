@@ -1,4 +1,7 @@
-"""Uniform shuffling: against exact sums, against all data of binary and ternary response, and against itself."""
+"""Uniform shuffling: against exact sums, against all data of binary and ternary response, and against itself.
+
+Proof: docs/guarantees.md#shuffled-heap.
+"""
 
 import itertools
 import math

@@ -1,4 +1,7 @@
-"""Network shuffling against the truth on graphs of four and five users: all walks, all responses, all data."""
+"""Network shuffling against the truth on graphs of four and five users: all walks, all responses, all data.
+
+Proof: docs/guarantees.md#network-shuffling.
+"""
 
 import itertools
 import math

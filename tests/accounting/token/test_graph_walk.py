@@ -1,4 +1,7 @@
-"""Walks on any graph: the law of gaps, the number of visits, and the loss against the mean over all paths."""
+"""Walks on any graph: the law of gaps, the number of visits, and the loss against the mean over all paths.
+
+Proof: docs/guarantees.md#graph-walk.
+"""
 
 import itertools
 import math

@@ -1,4 +1,7 @@
-"""The exact loss of tokens on known paths, against the written-out view and against itself."""
+"""The exact loss of tokens on known paths, against the written-out view and against itself.
+
+Proof: docs/guarantees.md#known-path.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,7 @@
-"""The certified loss of walks on the complete graph: exact views of tiny walks, orientation, order, published bounds."""
+"""The certified loss of walks on the complete graph: exact views of tiny walks, orientation, order, published bounds.
+
+Proof: docs/guarantees.md#secret-walk.
+"""
 
 import importlib.util
 import itertools

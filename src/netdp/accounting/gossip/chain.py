@@ -1,7 +1,7 @@
 """What observers of a changing gossip learn, exactly: an orthonormal basis of the seen space, built backwards.
 
 The seen space obeys S_t = span{e_w : w ∈ R_t} + P_t S_{t+1} (`netdp.views.sequence`), so with Q an orthonormal basis of S_0
-the factor of u is ‖q_u‖², its leverage score, as for plain gossip on a fixed graph (docs/guarantees.md).
+the factor of u is ‖q_u‖², its leverage score, as for plain gossip on a fixed graph (docs/guarantees.md#changing-gossip).
 
 Written out, the rows e_wᵀP_{t−1}⋯P_0 become nearly parallel as they mix, and rounding swallows what tells them apart. Run
 backwards, the *whole basis* goes through every step and is orthonormalised again after a few of them, so what must be told

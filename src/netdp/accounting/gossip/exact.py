@@ -1,4 +1,4 @@
-"""What observers of gossip learn, exactly: the certified accountant (docs/guarantees.md has the proofs in full).
+"""What observers of gossip learn, exactly: the certified accountant (proofs: docs/guarantees.md#leverage-scores, #masks, #refresh).
 
 All losses are *factors*: multiples of the local-DP loss, μ_u² = factor_u · Δ²/σ². With σ = 1, write z⁰ = x + ζ with
 Cov ζ = S = I + κL′ on the hidden parties, Q an orthonormal basis of the seen space (`krylov`), q_u its row for u.

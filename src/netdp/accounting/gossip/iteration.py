@@ -1,4 +1,4 @@
-"""Learning by gossip: a certified bound by hidden-state composition (proof in docs/guarantees.md, section 7).
+"""Learning by gossip: a certified bound by hidden-state composition (proof in docs/guarantees.md#hidden-state).
 
 Gradients react to hidden states, which the target's data has already influenced, so the linear view of one iteration
 does not simply add up. The bound follows two runs that differ in the data of u alone and have shown the observers the same
@@ -54,7 +54,7 @@ ERRATA = (
     "Theorems 6 and 11 add the iterations up as if later gradients did not react to earlier ones; they do, through states "
     "that the observer does not see, so the sum of the terms of single iterations is not a proof.",
 )
-REFERENCES = ("netdp, docs/guarantees.md, section 7: hidden-state composition for gossip descent.",)
+REFERENCES = ("netdp, docs/guarantees.md#hidden-state: hidden-state composition for gossip descent.",)
 ASSUMPTIONS = (
     "gradients are clipped to norm {clip:g} before the noise, so two of one party's differ by at most {sensitivity:g}",
     "all models start from one value that does not depend on anybody's data",

@@ -12,7 +12,7 @@ noise N(0, σ²) once per party.
     D_α(view ‖ view with another x_u)  ≤  log(1 + φ(e^{(α−1)a} − 1)) / (α−1).
 
 *Proof.* Given the graph G the view is Gaussian and D_α = a·f_G(u) with f_G(u) ≤ 1 the exact factor
-(docs/guarantees.md, sections 1 and 3). The view is the mixture of these over G, with the same weights whatever x is.
+(docs/guarantees.md#leverage-scores). The view is the mixture of these over G, with the same weights whatever x is.
 exp((α−1)D_α) is jointly convex in the two laws, so exp((α−1)D_α) ≤ E_G e^{(α−1)a f_G(u)}, and a convex function on
 [0, 1] lies below its chord: ≤ 1 + E f_G(u)·(e^{(α−1)a} − 1). By exchangeability E f_G(u) = E[Σ f_G(w) over the m
 non-neighbours]/m. The factors of all hidden parties sum to the rank of what is seen, at most T·d; each of the d
@@ -37,7 +37,7 @@ from netdp.numerics.checks import whole
 from netdp.privacy import DEFAULT_ORDERS, Adjacency, Claim, Guarantee, RenyiCurve
 
 REFERENCES = (
-    "netdp, accounting/gossip/secret_graph.py: proof.",
+    "netdp, docs/guarantees.md#secret-graph: proof.",
     "E. Cyffers, M. Even, A. Bellet, L. Massoulié. Muffliato. NeurIPS 2022, Theorem 9 and Corollary 5.",
 )
 

@@ -10,7 +10,7 @@ from netdp.privacy import Adjacency, Claim, Curve, GaussianCurve, Guarantee, Ren
 from netdp.protocols import Gossip, GossipDescent, RandomizedGossip, VaryingGossip
 
 REFERENCES = (
-    "netdp, docs/guarantees.md: exact loss of linear-Gaussian views, refreshed and masked gossip.",
+    "netdp, docs/guarantees.md#leverage-scores, #masks and #refresh, #assumptions: exact loss of gossip.",
     "J. Dong, A. Roth, W. Su. Gaussian Differential Privacy. JRSS B, 2022.",
 )
 

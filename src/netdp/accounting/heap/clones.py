@@ -1,4 +1,4 @@
-"""What a perfectly shuffled heap of randomized reports reveals: hiding among the clones, computed numerically.
+"""What a perfectly shuffled heap of randomized reports reveals: hiding among the clones (docs/guarantees.md#shuffled-heap).
 
 **Words.** A *heap* is what a shuffler hands over: reports without names and in no order, so that only the number of each
 kind can be seen. The *victim* is the user in question; everybody else's data are fixed. Something is *told* if the proof

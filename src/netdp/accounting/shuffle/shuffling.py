@@ -58,7 +58,7 @@ WORTH = 0.9
 """A guarantee is refused if at δ = 1/n it says more than this share of ε₀ and better mixing would help."""
 
 REFERENCES = (
-    "netdp, docs/guarantees.md: network shuffling by the separation of the walk.",
+    "netdp, docs/guarantees.md#network-shuffling: network shuffling by the separation of the walk.",
     "V. Feldman, A. McMillan, K. Talwar. Stronger Privacy Amplification by Shuffling for Rényi and Approximate "
     "Differential Privacy. SODA 2023.",
     "B. Balle, J. Bell, A. Gascón, K. Nissim. The Privacy Blanket of the Shuffle Model. CRYPTO 2019.",

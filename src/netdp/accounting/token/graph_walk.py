@@ -1,4 +1,4 @@
-"""A token on a random walk over any graph, accounted for before it starts.
+"""A token on a random walk over any graph, accounted for before it starts (docs/guarantees.md#graph-walk).
 
 The path may be secret; the bound tells it. Let u contribute at some step, and let l be the number of steps until u or an
 observer holds the token next. In a stretch between two visits of O in which u contributes k times, the sum is shifted by kΔ

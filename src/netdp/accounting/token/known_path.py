@@ -40,7 +40,7 @@ from netdp.protocols.ring import RingSum
 from netdp.views.token import TokenView
 
 REFERENCES = (
-    "netdp, accounting/token/known_path.py: exact loss of a token on a known path.",
+    "netdp, docs/guarantees.md#known-path: exact loss of a token on a known path.",
     "E. Cyffers, A. Bellet. Privacy Amplification by Decentralization. AISTATS, 2022.",
     "J. Dong, A. Roth, W. Su. Gaussian Differential Privacy. JRSS B, 2022.",
 )

@@ -36,7 +36,7 @@ from netdp.views import observer_set
 from netdp.views.token import ring_path
 
 REFERENCES = (
-    "netdp, accounting/token/ring.py: heaps of randomized responses between visits.",
+    "netdp, docs/guarantees.md#known-path: heaps of randomized responses between visits.",
     "E. Cyffers, A. Bellet. Privacy Amplification by Decentralization. AISTATS, 2022.",
     "V. Feldman, A. McMillan, K. Talwar. Hiding Among the Clones. FOCS, 2021.",
 )

@@ -1,6 +1,6 @@
 """A token on a random walk over the complete graph: what c colluding users learn about any other user.
 
-*Docs: docs/guarantees.md, sections 11 and 12.*
+*Proofs: docs/guarantees.md#secret-walk.*
 
 The observers O see when the token is theirs (public: its law does not depend on data), its value then, and the released
 token. Everything is symmetric in the other users, so one curve holds for each of them.
@@ -67,7 +67,7 @@ _OPENINGS = (4, 8, 16, 32)  # parts of n that an opening may be
 _CELLS = 1 << 20
 
 REFERENCES = (
-    "netdp, docs/guarantees.md: walks with a secret path.",
+    "netdp, docs/guarantees.md#secret-walk: walks with a secret path.",
     "E. Cyffers, A. Bellet. Privacy Amplification by Decentralization. AISTATS 2022.",
     "B. Balle, G. Barthe, M. Gaboardi. Privacy Amplification by Subsampling. NeurIPS 2018.",
     "V. Feldman, I. Mironov, K. Talwar, A. Thakurta. Privacy Amplification by Iteration. FOCS 2018.",

@@ -1,7 +1,7 @@
 """The certified demand of a protocol: how much noise a target asks for, over all pairs and coalitions in question.
 
 Factors do not depend on σ: masks (κσ²) and refresh (rσ²/T) are proportional to σ², so the whole noise covariance is
-σ² times a matrix without σ (docs/guarantees.md). One certification serves every σ.
+σ² times a matrix without σ (docs/guarantees.md#calibration). One certification serves every σ.
 
 **Looking at few observers and yet at all.** A worst case over observers needs the exact loss only of those who can
 be the worst. An observer that were told *all* first messages would learn at least what it does learn: with S = I + κL′ that
