@@ -16,9 +16,7 @@ Graph = Annotated[
 ]
 Protocol = Annotated[
     str | None,
-    typer.Option(
-        "--protocol", "-p", help="gossip (the default), token (ring:N, complete:N or any graph) or shuffle."
-    ),
+    typer.Option("--protocol", "-p", help="gossip (the default), token (ring:N, complete:N or any graph) or shuffle."),
 ]
 Rounds = Annotated[
     int | None,
@@ -28,9 +26,7 @@ Sigma = Annotated[float | None, typer.Option("--sigma", help="Standard deviation
 Refresh = Annotated[
     float | None, typer.Option("--refresh", help="gossip: fresh noise, r·σ²/rounds before every later send.")
 ]
-Masks = Annotated[
-    float | None, typer.Option("--masks", help="gossip: κ, every edge shares a secret mask N(0, κσ²).")
-]
+Masks = Annotated[float | None, typer.Option("--masks", help="gossip: κ, every edge shares a secret mask N(0, κσ²).")]
 Accelerated = Annotated[
     bool | None, typer.Option("--accelerated/--plain", help="gossip: Chebyshev acceleration.", show_default=False)
 ]

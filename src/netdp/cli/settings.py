@@ -389,11 +389,13 @@ def _load(models: dict[str, Any], path: Path | None, flags: dict[str, Any]) -> S
         if key in known:
             continue
         if key in flags:
-            raise InvalidValue(f"--{key} does not belong to {words}; it takes: {', '.join(f'--{k}' for k in known[:-3])}")
+            raise InvalidValue(
+                f"--{key} does not belong to {words}; it takes: {', '.join(f'--{k}' for k in known[:-3])}"
+            )
         assert path is not None
         close = get_close_matches(str(key), known, n=1)
         problem = f"{key!r} does not belong to {words}" if key in elsewhere else f"unknown key {key!r}"
-        hint = f"; did you mean {close[0]!r}?" if close and key not in elsewhere else ""
+        hint = f" (did you mean {close[0]!r}?)" if close and key not in elsewhere else ""
         raise FileFormatError(path, None, f"{problem}{hint}; {words} takes: {', '.join(known)}")
     try:
         return model.model_validate(values)

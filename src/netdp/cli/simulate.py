@@ -30,7 +30,9 @@ def simulate(
     laziness: flags.Laziness = None,
     values: Annotated[
         Path | None,
-        typer.Option("--values", help="A file with one number per line, or a CSV file: a row per party, in their order."),
+        typer.Option(
+            "--values", help="A file with one number per line, or a CSV file: a row per party, in their order."
+        ),
     ] = None,
     column: Annotated[
         str | None, typer.Option("--column", help="The name of the column of --values, if it has several.")

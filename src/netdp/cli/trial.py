@@ -21,6 +21,8 @@ def run_trial(settings: Running) -> Outcome:
     """One run with the settings of the command line."""
     protocol = settings.made()
     seed = secrets.randbits(63) if settings.seed is None else settings.seed
+    if seed < 0:
+        raise InvalidValue(f"seed must be a whole number ≥ 0, got {seed}; the same seed gives the same run")
     observers = settings.observers(protocol)
     bounds = settings.bounds
     if isinstance(protocol, Shuffle) or settings.uniform:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from netdp.errors import NetdpError
+from netdp.numerics.rounding import rounded_up
 from netdp.privacy.readable import readable
 from netdp.protocols import Gossip, Protocol, Shuffle
 from netdp.utility import ExpectedError, expected_error
@@ -48,9 +49,9 @@ def error_dict(error: ExpectedError | str) -> dict[str, Any]:
 
 
 def rounded(value: float) -> str:
-    """An error in three digits; large ones as powers of ten.
+    """An error in three digits, rounded up; large ones as powers of ten.
 
     >>> rounded(0.25), rounded(2.0101e14)
     ('0.250', '2.02e+14')
     """
-    return readable(value) if value < 1e6 else f"{value * 1.005:.2e}"
+    return readable(value) if value < 1e6 else f"{rounded_up(value, 3):.2e}"

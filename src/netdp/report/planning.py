@@ -101,9 +101,9 @@ def token_table(plan: TokenPlan) -> RenderableType:
     for title in ("σ", "worst ε", "claim", "error", "×curator"):
         table.add_column(title, justify="right")
     for option in plan.options:
-        sigma = option.protocol.sigma  # type: ignore[attr-defined]  every way of a token has noise
+        noise = getattr(option.protocol, "sigma")  # noqa: B009  every way of a token has it
         table.add_row(
-            option.name, f"{sigma:g}", readable(plan.worst_epsilon(option)), option.guarantee.claim.value,
+            option.name, f"{noise:g}", readable(plan.worst_epsilon(option)), option.guarantee.claim.value,
             readable(option.rmse), f"{option.rmse / plan.curator_rmse:.2f}",
             style="green" if option is plan.best else None,
         )  # fmt: skip
@@ -115,4 +115,5 @@ def token_table(plan: TokenPlan) -> RenderableType:
         table,
         Text(f"\nchosen: {plan.protocol}"),
         Text("error: predicted, the largest over all values from an interval of length Δ", style="dim"),
+        *(Text(note, style="dim") for note in plan.notes),
     )

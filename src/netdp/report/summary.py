@@ -141,9 +141,17 @@ class Summary:
     def __str__(self) -> str:
         header, cells = self.table()
         widths = [max(len(row[i]) for row in (header, *cells)) for i in range(len(header))]
-        rows = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in (header, *cells)]
+        rows = [
+            "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in (header, *cells)
+        ]
         return "\n".join(
-            [self.protocol.describe(), self.question, *rows, self.chosen.claim.meaning, error_words(self.protocol, self.error)]
+            [
+                self.protocol.describe(),
+                self.question,
+                *rows,
+                self.chosen.claim.meaning,
+                error_words(self.protocol, self.error),
+            ]
         )
 
 

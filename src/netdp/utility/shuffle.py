@@ -40,7 +40,9 @@ def _shuffled(
     if values is None and mechanism is None and null is None:
         luck, loss = variance, (empty * (n - empty) - variance) / (n - 1)  # 2(luck·f² + loss·f(1−f)), a quadratic in f
         yes = [1.0] if luck >= loss else [1.0, min(1.0, loss / (2 * (loss - luck)))]
-        return ExpectedError(noise=noise, sampling=max(2 * (luck * f * f + loss * f * (1 - f)) for f in yes) / (n - empty) ** 2)
+        return ExpectedError(
+            noise=noise, sampling=max(2 * (luck * f * f + loss * f * (1 - f)) for f in yes) / (n - empty) ** 2
+        )
     if values is None or null is None:
         raise Unsupported(
             'the error of reporting="single" with a randomizer of your own depends on the values and on the null value: '

@@ -29,6 +29,9 @@ from netdp.utility import expected_error
 
 from .calibrate import calibrate_walk
 
+_ANONYMOUS = (
+    "sender hidden: only over a channel that hides who sends, such as a mix network; over plain ones take another"
+)
 _RING_CHECKED = 2000  # users up to which every pair of the ring is accounted for; beyond, μ ≤ √K·Δ/σ is used
 
 
@@ -85,6 +88,7 @@ def plan_token(
         n=n,
         sensitivity=sensitivity,
         colluders=colluders,
+        notes=(_ANONYMOUS,),
     )
 
 
