@@ -90,6 +90,12 @@ def test_settings_from_a_file(run, tmp_path):
     assert json.loads(run("simulate", "-c", str(config), "--json")[1])["truth"] == 0.5
 
 
+def test_users_without_names_are_called_by_number(run):
+    words = ["simulate", "complete:9", "-p", "token", "--steps", "90", "--sigma", "9", "--uniform"]
+    assert "users have numbers here, got ['bob']" in run(*words, "--record", "bob")[2]
+    assert "delta must" in run(*words, "--delta", "2")[2]
+
+
 @pytest.mark.parametrize(
     ("words", "content", "message"),
     [

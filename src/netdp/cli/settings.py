@@ -169,7 +169,7 @@ class Looking(Making):
             first = 0 if network is None else network.label(0)
             return list(protocol.roles) or [first]
         named = [party for party in self.observer if party not in protocol.roles]
-        return [*protocol.roles, *(_numbers(named) if network is None else parties(network, named))]
+        return [*protocol.roles, *found(protocol, named)]
 
 
 class Accounting(Looking):
@@ -343,6 +343,11 @@ def parties(graph: Graph, named: list[int | str]) -> list[int | str]:
     place it stands; in a settings file the number 1 may be refused as ambiguous, "1" is the name.
     """
     return [graph.label(graph.index(party)) for party in named]
+
+
+def found(protocol: Protocol, named: list[int | str]) -> list[int | str]:
+    """Parties of a protocol as typed: by name where its graph has names, else by number."""
+    return _numbers(named) if protocol.network is None else parties(protocol.network, named)
 
 
 def users(graph: str) -> int:

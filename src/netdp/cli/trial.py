@@ -14,7 +14,7 @@ from netdp.numerics.arrays import FloatArray
 from netdp.protocols import Protocol, Shuffle
 from netdp.report.outcome import Outcome, run_and_account, shuffle_and_account
 
-from .settings import Recording, Running, parties
+from .settings import Recording, Running, found
 
 
 def run_trial(settings: Running) -> Outcome:
@@ -32,10 +32,8 @@ def run_trial(settings: Running) -> Outcome:
         assert bounds is not None
         return shuffle_and_account(protocol, values, seed, bounds, observers, settings.delta, source)
     record = settings.record if isinstance(settings, Recording) else None
-    if record is not None:
-        network = protocol.network
-        record = parties(network, record) if network is not None else [int(party) for party in record]
-    return run_and_account(protocol, values, seed, bounds, record, observers, settings.delta, source)
+    recorded = None if record is None else found(protocol, record)
+    return run_and_account(protocol, values, seed, bounds, recorded, observers, settings.delta, source)
 
 
 def _usual_bounds(protocol: Protocol, settings: Running) -> tuple[float, float]:
@@ -74,13 +72,13 @@ def read_values(path: Path, column: str | None = None) -> FloatArray:
         raise FileFormatError(path, 1, f"has {len(header)} columns; say which one: --column {header[-1]}")
     else:
         place, rows = 0, rows if _is_number(header[0]) else rows[1:]
-    found = []
+    numbers = []
     for line, row in rows:
         if len(row) <= place or not _is_number(row[place]):
             text = row[place] if len(row) > place else ""
             raise FileFormatError(path, line, f"expected a number, got {text!r}")
-        found.append(float(row[place]))
-    return np.array(found)
+        numbers.append(float(row[place]))
+    return np.array(numbers)
 
 
 def _is_number(text: str) -> bool:

@@ -9,6 +9,7 @@ from netdp.numerics.rounding import rounded_up
 from netdp.privacy.readable import readable
 from netdp.protocols import Gossip, Protocol, Shuffle
 from netdp.utility import ExpectedError, expected_error
+from netdp.utility.shuffle import largest_error
 
 # The traces of gossip on a graph without a known spectrum run over all pairs: a few seconds up to here.
 MAX_PARTIES = 4096
@@ -23,6 +24,8 @@ def predicted(protocol: Protocol) -> ExpectedError | str:
     """
     if isinstance(protocol, Gossip) and protocol.n > MAX_PARTIES and protocol.graph.laplacian_spectrum is None:
         return f"not computed for more than {MAX_PARTIES:,} parties; netdp.expected_error(protocol) does, more slowly"
+    if isinstance(protocol, Shuffle):
+        return largest_error(protocol)
     try:
         return expected_error(protocol)
     except NetdpError as problem:

@@ -9,8 +9,9 @@
 v the randomizer's error per report and S² = Σ‖x_u − x̄‖²/(n−1): noise, luck in the number of dummies, luck in which reports
 are dropped.
 
-**Without values.** The answers are yes or no by binary randomized response, and dummies are made from "no". With a share f of
-"yes", ‖x₀ − x̄‖² = 2f² and S² = 2f(1−f)·n/(n−1): the error is a quadratic in f, and its largest value over [0, 1] is stated.
+**Whatever the values** (`largest_error`). The answers are yes or no by binary randomized response, dummies are made from "no".
+With a share f of "yes", ‖x₀ − x̄‖² = 2f² and S² = 2f(1−f)·n/(n−1): the error is a quadratic in f, and its largest value over
+[0, 1] is stated.
 """
 
 from __future__ import annotations
@@ -31,25 +32,37 @@ from .error import ExpectedError, predictions
 def _shuffled(
     protocol: Shuffle, values: npt.ArrayLike | None = None, *, mechanism: Mechanism | None = None, null: Any = None
 ) -> ExpectedError:
-    """By default for the answers yes or no, randomized by binary response (dummies say no): the error of the two shares."""
+    """By default for the answers yes or no, randomized by binary response: the error of the two shares."""
     randomizer: Mechanism = RandomizedResponse(2, protocol.epsilon0) if mechanism is None else mechanism
     if protocol.reporting == "all":
         return ExpectedError(noise=randomizer.squared_error(protocol.n))
-    n, (empty, variance) = protocol.n, empty_hands(protocol)
-    noise = n**2 * randomizer.squared_error(n) / (n - empty) ** 2
-    if values is None and mechanism is None and null is None:
-        luck, loss = variance, (empty * (n - empty) - variance) / (n - 1)  # 2(luck·f² + loss·f(1−f)), a quadratic in f
-        yes = [1.0] if luck >= loss else [1.0, min(1.0, loss / (2 * (loss - luck)))]
-        return ExpectedError(
-            noise=noise, sampling=max(2 * (luck * f * f + loss * f * (1 - f)) for f in yes) / (n - empty) ** 2
-        )
     if values is None or null is None:
         raise Unsupported(
-            'the error of reporting="single" with a randomizer of your own depends on the values and on the null value: '
+            'the error of reporting="single" depends on the values and on the null value: '
             "expected_error(protocol, values, mechanism=…, null=…)"
         )
     total = collection_error(protocol, randomizer, values, null=null)
+    noise = protocol.n**2 * randomizer.squared_error(protocol.n) / (protocol.n - empty_hands(protocol)[0]) ** 2
     return ExpectedError(noise=noise, sampling=max(total - noise, 0.0))
+
+
+def largest_error(protocol: Shuffle) -> ExpectedError:
+    """The error of the shares of yes and no, whatever the answers; with single reports, dummies say no.
+
+    >>> from netdp import graphs
+    >>> p = Shuffle(graphs.complete(50), rounds=9, epsilon0=1.0)
+    >>> largest_error(p).total < largest_error(p.replace(reporting="single")).total
+    True
+    """
+    randomizer = RandomizedResponse(2, protocol.epsilon0)
+    if protocol.reporting == "all":
+        return ExpectedError(noise=randomizer.squared_error(protocol.n))
+    n, (empty, luck) = protocol.n, empty_hands(protocol)
+    noise = n**2 * randomizer.squared_error(n) / (n - empty) ** 2
+    dropped = (empty * (n - empty) - luck) / (n - 1)
+    shares = [1.0] if luck >= dropped else [1.0, min(1.0, dropped / (2 * (dropped - luck)))]
+    sampling = max(2 * (luck * f * f + dropped * f * (1 - f)) for f in shares)
+    return ExpectedError(noise=noise, sampling=sampling / (n - empty) ** 2)
 
 
 def empty_hands(protocol: Shuffle) -> tuple[float, float]:

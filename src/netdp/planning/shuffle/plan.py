@@ -29,7 +29,7 @@ from netdp.planning.base import Option, Plan
 from netdp.privacy import Observers, everywhere, gaussian_mu
 from netdp.privacy.readable import readable
 from netdp.protocols import Shuffle
-from netdp.utility import expected_error
+from netdp.utility.shuffle import largest_error
 
 _LARGEST = 60.0  # ε₀ above this is not searched
 
@@ -170,7 +170,7 @@ def _finished(
     promise = replace(
         curator_statement(protocol, mixed, curve), observers=Observers(roles=("curator",)), names=protocol.graph.labels
     )
-    option = Option("shuffled", protocol, promise, expected_error(protocol), hops_per_user(protocol))
+    option = Option("shuffled", protocol, promise, largest_error(protocol), hops_per_user(protocol))
     return ShufflePlan(
         (option,),
         epsilon,

@@ -32,6 +32,7 @@ from .calibrate import calibrate_walk
 _ANONYMOUS = (
     "sender hidden: only over a channel that hides who sends, such as a mix network; over plain ones take another"
 )
+_WALKS = {"hidden": "walk, sender hidden", "known": "walk, sender known"}
 _RING_CHECKED = 2000  # users up to which every pair of the ring is accounted for; beyond, μ ≤ √K·Δ/σ is used
 
 
@@ -66,14 +67,14 @@ def plan_token(
     if isinstance(visits, bool) or not isinstance(visits, int) or visits < 1:
         raise InvalidValue(f"visits must be a whole number ≥ 1, got {visits!r}")
     epsilon, delta = checked_target(epsilon, delta)
-    walk = WalkSum(n, visits * n, sigma=1.0, sender="known", sensitivity=sensitivity)
     against = "any single user" if colluders == 1 else f"any {colluders} users together"
     options = []
-    for sender in ("hidden", "known"):
-        found = calibrate_walk(walk.replace(sender=sender), epsilon, delta, colluders, tolerance=0.003)
+    for sender, name in _WALKS.items():
+        walk = WalkSum(n, visits * n, sigma=1.0, sender=sender, sensitivity=sensitivity)
+        found = calibrate_walk(walk, epsilon, delta, colluders, tolerance=0.003)
         found = found.replace(sigma=rounded_up(found.sigma))
         promise = _against_anybody(account(found, list(range(colluders))), n, colluders)
-        options.append(Option(f"walk, sender {sender}", found, promise, expected_error(found), float(visits)))
+        options.append(Option(name, found, promise, expected_error(found), float(visits)))
     most = float(gaussian_mu(epsilon, delta))
     if colluders == 1 and n >= 3:
         options.append(_ring(n, sensitivity, most, epsilon, delta))
