@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test lint types tests other bench clean
+.PHONY: demo shell test lint types tests other bench clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -21,6 +21,10 @@ $(VENV)/.dev: $(BIN)/python pyproject.toml
 
 demo: $(VENV)/.run
 	@$(BIN)/python examples/demo.py
+
+shell: $(VENV)/.run
+	@echo "netdp is ready in this shell (try: netdp --help); leave it with exit"
+	@PATH="$(abspath $(BIN)):$$PATH" VIRTUAL_ENV="$(abspath $(VENV))" $${SHELL:-sh} -i
 
 test: lint types tests
 

@@ -75,7 +75,7 @@ def numbers(delta: float = 1e-6) -> None:
             plan = plan_rounds(graph, epsilon0, delta)
             uniform = shuffled_epsilon(graph.n - 1, epsilon0, delta)
             print(
-                f"  {name:<15} ε₀ = {epsilon0:3.1f}  published {printed:8.3f} (t = {t})  certified {plan.epsilon:.4f} "
+                f"  {name:<15} ε₀ = {epsilon0:3.1f}  published {printed:8.3f} (t = {t})  certified {plan.promised:.4f} "
                 f"(t = {plan.protocol.rounds})  trusted shuffler {uniform:.4f}"
             )
 

@@ -49,7 +49,7 @@ def main() -> None:
     ideal = masked.sigma / np.sqrt(graph.n)
 
     def flat(name: str, guarantee: netdp.Guarantee) -> None:
-        epsilon = readable(float(guarantee.epsilon(DELTA)))
+        epsilon = readable(guarantee.worst_epsilon(DELTA))
         table.add_row(name, epsilon, epsilon, epsilon, f"{ideal:.3f}")
 
     def gossip(name: str, protocol: netdp.Gossip, style: str | None = None) -> float:
@@ -72,7 +72,7 @@ def main() -> None:
     console.print(
         "\nMasked gossip: every edge shares a secret number; one end adds it, the other subtracts it: they cancel.\n"
         f"The worst-placed party learns ε = {readable(worst)}: nearly as little as if a curator that everybody trusts\n"
-        f"had computed the mean ({readable(float(curator.epsilon(DELTA)))}), with the same error. There is no curator.\n\n"
+        f"had computed the mean ({readable(curator.worst_epsilon(DELTA))}), with the same error. There is no curator.\n\n"
         f"claim: {together.claim.value}, for every single observer; computed before anything is sent.\n"
         f"Six parties drawn at random collude: ε = {readable(together.worst_epsilon(DELTA))}. "
         f"All six neighbours of one party collude: "

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 import netdp
+from netdp.privacy.readable import readable
 
 
 def test_json_from_flags(run):
@@ -16,27 +17,31 @@ def test_json_from_flags(run):
     assert (status, err) == (0, "")
     data = json.loads(out)
     protocol = netdp.Gossip(netdp.graphs.hypercube(4), rounds=8, sigma=2.0, masks=10.0)
-    assert data["observers"] == [0, 3]
+    assert data["observers"] == {"parties": [0, 3], "roles": []}
     assert data["all"]["chosen"]["worst_factor"] == pytest.approx(netdp.account(protocol, [0, 3]).worst)
 
 
 def test_toml_and_flags(run, tmp_path):
     (tmp_path / "edges.csv").write_text("a,b\nb,c\nc,a\nc,d\n")
     config = tmp_path / "account.toml"
-    config.write_text('graph = "edges.csv"\nrounds = 3\nsigma = 1.5\nmasks = 4.0\nobservers = ["d"]\ndelta = 1e-5\n')
+    config.write_text('graph = "edges.csv"\nrounds = 3\nsigma = 1.5\nmasks = 4.0\nobserver = ["d"]\ndelta = 1e-5\n')
     status, out, _ = run("account", "--config", str(config), "--rounds", "5", "--json")
     data = json.loads(out)
     assert status == 0
     assert data["protocol"]["rounds"] == 5  # a flag wins
     assert data["protocol"]["masks"] == 4.0
     assert data["delta"] == 1e-5
-    assert data["observers"] == [3]
+    assert data["observers"] == {"parties": [3], "roles": [], "names": ["d"]}
+    assert data["loss"]["names"] == ["a", "b", "c", "d"]
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("rounds = 3\nspeed = 1", "unknown key 'speed'; known: graph, rounds"),
+        ("rounds = 3\nspeed = 1", "unknown key 'speed'; gossip takes: rounds, sigma"),
+        ("rounds = 3\nobservers = [1]", "unknown key 'observers' (did you mean 'observer'?)"),
+        ("rounds = 3\nsteps = 9", "'steps' does not belong to gossip; gossip takes: rounds"),
+        ('protocol = "token"\nrounds = 3\nmasks = 9', "'masks' does not belong to a token on ring:5"),
         ('rounds = "three"', "rounds = 'three'"),
         ("rounds = = 3", "is not valid TOML"),
         ("sigma = 1.0", "rounds is missing; give --rounds"),
@@ -49,6 +54,7 @@ def test_bad_settings(run, tmp_path, content, message):
     assert status == 2
     assert out == ""
     assert message in err
+    assert message.startswith("rounds is missing") or str(config) in err
 
 
 @pytest.mark.parametrize(
@@ -132,7 +138,23 @@ def test_graphs_say_what_is_installed(run, tmp_path, monkeypatch):
 
 def test_version_and_help(run):
     assert run("--version")[1].strip() == netdp.__version__
-    assert "account" in run("--help")[1]
+    assert run() == run("--help")
+    for command in ("account", "plan", "simulate", "graphs"):
+        assert f"\n  {command} " in run("--help")[1]
+        assert "--json" in run(command, "--help")[1]
+
+
+def test_help_answers_quickly():
+    """By what it does not load: numbers and libraries of numbers come with the command that needs them."""
+    script = (
+        "import sys; from netdp import cli; sys.argv = ['netdp', '--help']\ntry: cli.main()\nexcept SystemExit: pass\n"
+    )
+    script += (
+        "print(*[name for name in ('numpy', 'scipy', 'pydantic', 'networkx') if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert "simulate" in done.stdout
+    assert [word for word in done.stderr.split() if word != "pydantic"] == []  # typer may load pydantic
 
 
 def test_progress_bar_appears_only_for_long_work(monkeypatch):
@@ -162,9 +184,8 @@ def test_numbers_in_a_file_are_names(run, tmp_path):
     """A file may number its parties as it likes: 100 is the party that the file calls 100."""
     file = tmp_path / "edges.csv"
     file.write_text("100,200\n200,300\n300,100\n300,400\n")
-    assert json.loads(run("account", str(file), "-T", "2", "--sigma", "1", "-o", "400", "--json")[1])["observers"] == [
-        3
-    ]
+    data = json.loads(run("account", str(file), "-T", "2", "--sigma", "1", "-o", "400", "--json")[1])
+    assert data["observers"]["parties"] == [3]
     status, _, err = run("account", str(file), "-T", "2", "--sigma", "1", "-o", "3")
     assert status == 2
     assert "no node is labelled '3'" in err
@@ -175,12 +196,107 @@ def test_a_number_typed_on_the_command_line_is_a_name(run, tmp_path):
     file = tmp_path / "edges.csv"
     file.write_text("1,2\n2,3\n3,4\n")
     words = ["account", str(file), "-T", "2", "--sigma", "1", "--json"]
-    assert json.loads(run(*words, "-o", "1")[1])["observers"] == [0]
-    assert json.loads(run(*words, "-o", "4", "-o", "2")[1])["observers"] == [1, 3]
+    assert json.loads(run(*words, "-o", "1")[1])["observers"]["parties"] == [0]
+    assert json.loads(run(*words, "-o", "4", "-o", "2")[1])["observers"]["parties"] == [1, 3]
     config = tmp_path / "account.toml"
-    config.write_text("observers = [1]")
+    config.write_text("observer = [1]")
     status, _, err = run(*words, "--config", str(config))
     assert status == 2
     assert "1 could mean two nodes" in " ".join(err.split())
-    config.write_text('observers = ["1"]')
-    assert json.loads(run(*words, "--config", str(config))[1])["observers"] == [0]
+    config.write_text('observer = "1"')
+    assert json.loads(run(*words, "--config", str(config))[1])["observers"]["parties"] == [0]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["account", "complete:100", "-p", "token", "--steps", "500", "--sigma", "1", "--masks", "100"],
+         "--masks does not belong to a token on complete:100; it takes: --steps, --sigma, --sender, --sensitivity, "
+         "--observer, --delta, --plot"),
+        (["account", "ring:9", "-p", "token", "--rounds", "5", "--sigma", "1", "--sender", "known"],
+         "--sender does not belong to a token on ring:9; it takes: --rounds, --sigma, --noise, --closing"),
+        (["account", "grid:3x3", "-p", "token", "--rounds", "5", "--sigma", "1"],
+         "--rounds does not belong to a token on grid:3x3; it takes: --steps, --sigma, --closing"),
+        (["account", "ring:9", "--rounds", "5", "--sigma", "1", "--steps", "3"],
+         "--steps does not belong to gossip; it takes: --rounds, --sigma, --refresh, --masks"),
+        (["account", "ring:9", "-p", "shuffle", "--rounds", "5", "--epsilon0", "1", "--sigma", "1"],
+         "--sigma does not belong to shuffling; it takes: --rounds, --epsilon0, --reporting, --laziness"),
+        (["plan", "complete:100", "-p", "token", "--epsilon", "1", "--coalitions", "0.1"],
+         "--coalitions does not belong to a plan of a token; it takes: --epsilon, --delta, --visits, --colluders"),
+        (["plan", "ring:9", "--epsilon", "1", "--colluders", "3"],
+         "--colluders does not belong to a plan of gossip; it takes: --epsilon, --delta, --scope"),
+        (["plan", "ring:9", "-p", "shuffle", "--epsilon", "1", "--max-rounds", "3"],
+         "--max-rounds does not belong to a plan of shuffling"),
+        (["simulate", "ring:9", "-p", "shuffle", "--uniform", "--rounds", "9", "--epsilon0", "1", "--record", "0"],
+         "--record does not belong to shuffling"),
+    ],
+)  # fmt: skip
+def test_flags_of_another_protocol_are_refused_by_name(run, words, message):
+    status, out, err = run(*words)
+    assert (status, out) == (2, "")
+    assert message in err
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_settings_files_take_the_very_names_of_the_flags(run, tmp_path):
+    """Every flag of every command, but --config itself, is a key; no other key is."""
+    from netdp.cli import account, plan, settings, simulate
+
+    tables = {account.account: settings._ACCOUNT, plan.plan: settings._PLAN, simulate.simulate: settings._SIMULATE}
+    for command, models in tables.items():
+        flags = {name.replace("_", "-") for name in command.__annotations__} - {"context", "config", "return"}
+        assert {key for model in models.values() for key in model.flags()} == flags
+    config = tmp_path / "plan.toml"
+    config.write_text('graph = "hypercube:3"\nepsilon = 1\nmax-rounds = 12\nobserver = [0, 3]\njson = true\n')
+    data = json.loads(run("plan", "--config", str(config))[1])
+    assert max(option["protocol"]["rounds"] for option in data["options"]) <= 12
+    assert "these 2 single parties only" in data["holds"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["plan", "ring:9", "--epsilon", "banana"], "--epsilon"),
+        (["plan", "ring:9", "--epsilon", "nan"], "epsilon must be a finite number ≥ 0, got nan"),
+        (["plan", "ring:9", "--epsilon", "1", "--banana"], "No such option: --banana"),
+        (["plan", "ring:9", "ring:10", "--epsilon", "1"], "unexpected extra argument"),
+        (["banana"], "No such command 'banana'"),
+        (["account", "ring:9", "--rounds", "2.5", "--sigma", "1"], "--rounds"),
+    ],
+)
+def test_nonsense_is_refused_in_one_line(run, words, message):
+    status, out, err = run(*words)
+    assert (status, out) == (2, "")
+    assert err.startswith("netdp: ")
+    assert message in err
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_raw_errors_of_the_library_are_sentences():
+    protocol = netdp.Gossip(netdp.graphs.ring(5), rounds=2, sigma=1.0)
+    with pytest.raises(netdp.NetdpError, match=r"must be a protocol such as netdp\.Gossip.*got 'x'"):
+        netdp.account("x", [0])
+    with pytest.raises(netdp.NetdpError, match=r"observers must name who looks.*got None"):
+        netdp.account(protocol, None)
+    for asks in (netdp.calibrate, lambda p, **target: netdp.plan(p.graph, **target)):
+        with pytest.raises(netdp.NetdpError, match="epsilon must be a finite number ≥ 0, got '1'"):
+            asks(protocol, epsilon="1", delta=1e-6)
+
+
+def test_account_shows_the_predicted_error(run):
+    words = ["account", "ring:8", "-T", "20", "--sigma", "1", "--masks", "1e6"]
+    expected = netdp.expected_error(netdp.Gossip(netdp.graphs.ring(8), rounds=20, sigma=1.0, masks=1e6))
+    data = json.loads(run(*words, "--json")[1])
+    assert data["error"]["rmse"] == pytest.approx(expected.rmse)
+    assert data["error"]["squared"]["masks"] == pytest.approx(expected.masks)
+    assert expected.rmse > 4  # what the small ε alone does not say
+    assert f"predicted error of the answer: {readable(expected.rmse)} (root mean square" in run(*words)[1]
+    walk = json.loads(run("account", "complete:50", "-p", "token", "--steps", "500", "--sigma", "9", "--json")[1])
+    assert walk["error"]["rmse"] == pytest.approx(((81 + 0.25) / 500) ** 0.5)
+
+
+def test_account_says_why_an_error_is_not_predicted(run, monkeypatch):
+    monkeypatch.setattr("netdp.report.accuracy.MAX_PARTIES", 5)
+    words = ["account", "regular:12,4", "-T", "2", "--sigma", "1"]
+    assert "predicted error of the answer: not computed for more than 5 parties" in " ".join(run(*words)[1].split())
+    assert "not computed" in json.loads(run(*words, "--json")[1])["error"]["not_available"]

@@ -22,18 +22,22 @@ def test_token_on_the_complete_graph(run):
     ):
         assert word in out
     data = json.loads(run(*words, "--json")[1])
-    expected = float(netdp.account(netdp.WalkSum(200, 20_000, 61.0), [0]).epsilon(1e-6))
+    expected = netdp.account(netdp.WalkSum(200, 20_000, 61.0, sender="known"), [0]).worst_epsilon(1e-6)
     assert data["epsilon"] == pytest.approx(expected, rel=1e-12)
     assert data["claim"] == "upper"
-    assert data["alternatives"]["local DP"]["epsilon"] > 10 * data["epsilon"]
+    assert data["alternatives"]["local DP"]["epsilon"] > 5 * data["epsilon"]
+    assert data["observers"] == {"parties": [0], "roles": []}
+    assert len(data["loss"]["epsilon"]) == 200
     assert data["alternatives"]["published (not a bound)"]["claim"] == "published"
-    known = json.loads(run(*words, "--sender", "known", "--json")[1])
-    assert known["epsilon"] > data["epsilon"]
+    hidden = json.loads(run(*words, "--sender", "hidden", "--json")[1])
+    assert hidden["epsilon"] < data["epsilon"]
 
 
 def test_token_on_a_ring_finds_the_gap(run):
     words = ["account", "ring:10", "-p", "token", "--rounds", "3", "--sigma", "4", "-o", "8"]
-    assert "∞" in run(*words, "--no-closing")[1]
+    out = run(*words, "--no-closing")[1]
+    assert "certified (exact)        ∞ (no protection)" in out
+    assert "nothing" not in out
     assert json.loads(run(*words, "--no-closing", "--json")[1])["epsilon"] == "inf"
     assert json.loads(run(*words, "--json")[1])["epsilon"] < 2
 
@@ -63,7 +67,7 @@ def test_shuffle(run):
     assert "the curator can learn" in out
     data = json.loads(run(*words, "--json")[1])
     p = netdp.Shuffle(graphs.parse("regular:300,6"), rounds=40, epsilon0=1.0)
-    assert data["epsilon"] == pytest.approx(float(netdp.account(p, "curator").epsilon(1e-4)))
+    assert data["epsilon"] == pytest.approx(netdp.account(p, "curator").worst_epsilon(1e-4))
 
 
 @pytest.mark.parametrize(
@@ -98,6 +102,8 @@ def test_plan_a_token(run):
         assert word in out
     data = json.loads(run(*words, "--json")[1])
     assert data["options"][0]["rmse"] < data["local_dp"]["rmse"]
+    assert all(option["worst_epsilon"] <= 2 for option in data["options"])
+    assert f"σ={data['options'][0]['protocol']['sigma']:g}" in out
 
 
 def test_plan_shuffling(run):
@@ -106,10 +112,11 @@ def test_plan_shuffling(run):
     assert (status, err) == (0, "")
     assert "a trusted shuffler" in out
     data = json.loads(run(*words, "--json")[1])
-    assert f"rounds={data['rounds']}" in out
-    assert data["epsilon"] < 1.02 * data["uniform_epsilon"]
+    assert f"rounds={data['options'][0]['protocol']['rounds']}" in out
+    assert data["options"][0]["worst_epsilon"] < 1.02 * data["uniform_epsilon"]
     target = json.loads(run(*words[:4], "--epsilon", "0.3", "--delta", "1e-4", "--json")[1])
-    assert target["epsilon"] <= 0.3 < target["epsilon0"]
+    found = target["options"][0]
+    assert found["worst_epsilon"] <= 0.3 < found["protocol"]["epsilon0"]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 import netdp
 from netdp.errors import InvalidValue
-from netdp.planning import plan_token
+from netdp.planning import Plan, plan_token
 
 
 @pytest.fixture(scope="module")
@@ -19,30 +19,46 @@ def test_every_way_meets_the_target(plan):
     walks = {"walk, sender hidden": "hidden", "walk, receiver known": "receiver-known", "walk, sender known": "known"}
     assert {option.name for option in plan.options} == {*walks, "ring, one round"}
     # what is not known is worth noise
-    noise = {option.protocol.sender: option.sigma for option in plan.options if option.name in walks}
+    noise = {option.protocol.sender: option.protocol.sigma for option in plan.options if option.name in walks}
     assert noise["hidden"] < noise["receiver-known"] < noise["known"]
     for option in plan.options:
-        assert option.epsilon <= 2.0 * (1 + 1e-9)
+        promised = plan.worst_epsilon(option)
+        assert 1.97 < promised <= 2.0
         if isinstance(option.protocol, netdp.RingSum):
-            assert netdp.pairwise(option.protocol).worst_epsilon(1e-5) == pytest.approx(2.0, rel=1e-6)
+            assert netdp.pairwise(option.protocol).worst_epsilon(1e-5) == pytest.approx(promised, rel=1e-9)
+            assert option.guarantee.claim.value == "exact"
         else:
             assert option.protocol.sender == walks[option.name]
             assert option.protocol.release == ("named" if option.protocol.sender == "known" else "anonymous")
-            assert float(netdp.account(option.protocol, [0]).epsilon(1e-5)) == pytest.approx(option.epsilon)
-            assert option.epsilon > 1.97
+            assert netdp.account(option.protocol, [3]).worst_epsilon(1e-5) == pytest.approx(promised)
+            assert promised > 1.97
     errors = [option.rmse for option in plan.options]
     assert errors == sorted(errors)
     assert plan.curator_rmse < errors[0] < errors[-1] < plan.local_rmse
     assert plan.to_dict()["trusted_curator"]["rmse"] == plan.curator_rmse
 
 
+def test_a_token_plan_is_a_plan_and_promises_for_everybody(plan):
+    assert isinstance(plan, Plan)
+    for option in plan.options:
+        assert not np.isnan(option.guarantee.epsilon(1e-5)).any()
+        assert option.guarantee.epsilon(1e-5).shape == (40,)
+        assert option.guarantee.observers.words == "the worst-placed user"
+        assert option.rmse == netdp.expected_error(option.protocol).rmse
+        assert option.messages == (1 if isinstance(option.protocol, netdp.RingSum) else 20)
+    assert plan.protocol is plan.best.protocol
+    assert "against any single user" in str(plan)
+
+
+def test_sigma_has_four_digits(plan):
+    for option in plan.options:
+        assert float(f"{option.protocol.sigma:.4g}") == option.protocol.sigma
+
+
 def test_predicted_errors_are_those_of_runs(plan):
     values = np.repeat([0.0, 1.0], 20)  # the largest variance that an interval of length 1 allows
     for option in plan.options:
-        scale = 40 if isinstance(option.protocol, netdp.RingSum) else 1
-        errors = [
-            float(netdp.simulate(option.protocol, values, seed).estimates[0, 0]) / scale - 0.5 for seed in range(600)
-        ]
+        errors = [float(netdp.simulate(option.protocol, values, seed).estimates[0, 0]) - 0.5 for seed in range(600)]
         # the standard deviation of 600 squared errors over their mean is about √(2/600)
         assert np.mean(np.square(errors)) == pytest.approx(option.rmse**2, rel=5 * math.sqrt(2 / 600))
 
@@ -50,11 +66,15 @@ def test_predicted_errors_are_those_of_runs(plan):
 def test_colluders_and_refusals():
     several = plan_token(30, epsilon=2.0, delta=1e-4, visits=5, colluders=3)
     assert len(several.options) == 3
+    assert all("ring" not in option.name for option in several.options)
+    assert "any 3 users together" in several.holds
     for option in several.options:
-        assert isinstance(option.protocol, netdp.WalkSum)
-        assert 1.97 < option.epsilon <= 2.0
+        promised = several.worst_epsilon(option)
+        assert 1.97 < promised <= 2.0
         # against three, and more than enough against one
-        three, one = (float(netdp.account(option.protocol, list(range(c))).epsilon(1e-4)) for c in (3, 1))
-        assert one < three == pytest.approx(option.epsilon)
+        three, one = (netdp.account(option.protocol, list(range(c))).worst_epsilon(1e-4) for c in (3, 1))
+        assert one < three == pytest.approx(promised)
     with pytest.raises(InvalidValue, match="visits must be"):
         plan_token(30, 1.0, 1e-6, visits=0)
+    with pytest.raises(InvalidValue, match="epsilon must be a finite number ≥ 0, got '1'"):
+        plan_token(30, "1", 1e-6)

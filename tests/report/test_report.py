@@ -4,6 +4,9 @@ import io
 import json
 import math
 import re
+import shutil
+import subprocess
+from html import unescape
 
 import numpy as np
 import pytest
@@ -11,10 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+import netdp
 from netdp import Gossip, graphs
 from netdp.errors import InvalidValue, NetdpError
 from netdp.privacy.readable import readable
 from netdp.report import picture, save_picture, summarise, summary_table
+from netdp.report.accuracy import error_words, predicted
+from netdp.report.comparison import compare, comparison_table
 from netdp.report.layout import positions
 
 MASKED = Gossip(graphs.hypercube(4), rounds=9, sigma=2.0, masks=20.0)
@@ -82,6 +88,8 @@ def test_json_is_complete_and_plain():
     assert data["epsilon"][3] is None
     assert data["epsilon"][0] == pytest.approx(float(summarise(MASKED, 3).chosen.epsilon(1e-6)[0]))
     assert data["protocol"]["graph"]["n"] == 16
+    assert data["observers"] == {"parties": [3], "roles": []}
+    assert data["error"]["rmse"] == pytest.approx(netdp.expected_error(MASKED).rmse)
 
 
 def data_of(page):
@@ -101,6 +109,117 @@ def test_page_holds_the_numbers(tmp_path):
     assert "src=" not in page  # nothing is fetched
     assert "http" not in page
     assert [p.name for p in tmp_path.iterdir()] == ["out.html"]
+
+
+def table_in_the_browser(path, party):
+    """The rows of the page's distance table and its caption, after looking through a party's eyes."""
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("no chromium on this machine to run the page's script in")
+    words = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", f"{path.as_uri()}#party={party}"]
+    page = subprocess.run(words, capture_output=True, text=True, timeout=120, check=True).stdout
+    caption = unescape(re.search(r'<h2 id="caption">(.*?)</h2>', page).group(1))
+    told = unescape(re.search(r'id="told"[^>]*>(.*?)</p>', page).group(1))
+    table = re.search(r'<table id="table">(.*?)</table>', page, flags=re.S).group(1)
+    rows = [[unescape(x) for x in re.findall(r"<t[hd]>(.*?)</t[hd]>", row)] for row in table.split("</tr>")[:-1]]
+    return caption, told, rows
+
+
+def test_the_distance_table_follows_the_clicked_party(tmp_path):
+    karate = Gossip(graphs.dataset("karate"), rounds=10, sigma=2.0, masks=50.0)
+    path = save_picture(summarise(karate, 0), tmp_path / "page.html")
+    caption, told, (header, *rows) = table_in_the_browser(path, 11)
+    theirs = summarise(karate, 11)
+    assert caption == "By distance from party 11: worst ε at δ = 1e-6"
+    assert "learns at most ε = 0.396 about anyone" in told
+    assert header == ["hops away", "parties", "exact, plain gossip", "exact, as chosen", "local DP", "trusted curator"]
+    _, cells = theirs.table()
+    assert rows == [[row[0], row[1], *row[3:]] for row in cells[:-1]]  # neither the formula nor factors are known there
+    assert rows[-1][:4] == ["worst", "33", "2.26", "0.396"]
+    caption, _, (header, *rows) = table_in_the_browser(path, 0)  # the first observer again: the whole table
+    assert caption.startswith("By distance from party 0:")
+    assert header[2] == "published (not a bound)"
+    assert rows[-1][0] == "mean factor"
+
+
+def test_the_page_never_shows_less_than_the_loss(tmp_path):
+    """Five digits, rounded up: 0.3960004 must not become 0.396."""
+    assert picture._short(np.array([0.3960004, np.nan, 0.0])) == [0.39601, None, 0.0]
+    assert picture._short(np.array([np.inf]))[0] >= 1e300  # what the page shows as ∞
+    page = save_picture(summarise(MASKED, 0), tmp_path / "out.html").read_text("utf-8")
+    shown = np.array(data_of(page)["kinds"][0]["heat"]["epsilon"], dtype=float)
+    true = netdp.pairwise(MASKED).epsilon(1e-6)
+    off = ~np.eye(16, dtype=bool)
+    assert (shown[off] >= true[off]).all()
+    assert (shown[off] <= true[off] * 1.0002).all()
+
+
+def test_an_infinite_loss_is_no_protection_not_nothing():
+    ring = netdp.RingSum(10, rounds=3, sigma=4.0, closing=False)
+    comparison = compare(ring, [8], 1e-6)
+    buffer = io.StringIO()
+    Console(file=buffer, width=100).print(comparison_table(comparison))
+    for text in (buffer.getvalue(), str(comparison)):
+        assert "∞ (no protection)" in text
+        assert "nothing" not in text
+    assert comparison.to_dict()["epsilon"] == "inf"
+    alternative = type(comparison)(ring, 1e-6, comparison.certified, {"another way": comparison.certified}, "")
+    assert str(alternative).count("∞ (no protection)") == 2
+
+
+def test_json_names_parties_and_observers(tmp_path):
+    file = tmp_path / "edges.csv"
+    file.write_text("ann,bob\nbob,cem\ncem,ann\ncem,dea\n")
+    graph = graphs.read(file)
+    walk = netdp.GraphWalkSum(graph, steps=40, sigma=5.0)
+    for data in (compare(walk, ["dea"], 1e-6).to_dict(), summarise(Gossip(graph, 3, 1.0), "dea").to_dict()):
+        assert data["observers"] == {"parties": [3], "roles": [], "names": ["dea"]}
+        assert data["loss"]["names"] == ["ann", "bob", "cem", "dea"]
+        json.dumps(data, allow_nan=False)
+
+
+def test_every_report_says_how_good_the_answer_is():
+    text = text_of(summarise(MASKED, 0))
+    assert f"predicted error of the answer: {readable(netdp.expected_error(MASKED).rmse)}" in text
+    strong = Gossip(graphs.ring(8), rounds=20, sigma=1.0, masks=1e30)
+    assert error_words(strong, predicted(strong)).startswith(
+        "predicted error of the answer: 4.97e+12 (root mean square"
+    )
+    walk = netdp.WalkSum(50, steps=500, sigma=2.0, sender="known", contributions=3)
+    assert "contributions=3" in predicted(walk)  # why there is none
+
+
+def test_results_print_as_sentences_not_as_dumps():
+    from netdp.mechanisms import RandomizedResponse
+    from netdp.planning.shuffle.plan import plan_rounds
+    from netdp.simulate.collect import collect
+    from netdp.simulate.descent import FromGradients, train
+    from netdp.simulate.logistic import LogisticParties
+    from netdp.simulate.walk_descent import train_walk
+
+    shuffle = netdp.Shuffle(graphs.regular(200, 8, 0), rounds=40, epsilon0=1.0)
+    rows, labels = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([1.0, -1.0])
+    users = LogisticParties.of([rows, rows], [labels, labels])
+    descent = netdp.GossipDescent(graphs.ring(4), 3, gossip_rounds=2, sigma=1.0, step=0.1, expansion=1.1)
+    results = {
+        "masks=20": summarise(MASKED, 0),
+        "trusted curator": compare(netdp.RingSum(5, rounds=1, sigma=3.0), [0], 1e-6),
+        "a trusted shuffler": plan_rounds(shuffle.graph, 1.0, 1e-4),
+        "the curator's estimate by RandomizedResponse": collect(shuffle, RandomizedResponse(2, 1.0), [0] * 200, seed=0),
+        "after 60 contributions of 2 users": train_walk(
+            netdp.WalkDescent(2, steps=60, sigma=0.1, step=1.0, sender="known"), users, seed=0
+        ),
+        "4 parties, each with a model of 1 numbers": train(
+            descent, FromGradients(lambda models: models - 1.0, n=4, d=1, smoothness=1.0), seed=0
+        ),
+        "a run of": netdp.simulate(MASKED, np.zeros(16), seed=0),
+        "root mean squared error": netdp.expected_error(MASKED),
+        "privacy loss of 15 parties": netdp.account(MASKED, 0),
+    }
+    for words, result in results.items():
+        assert words in str(result)
+        assert "array(" not in str(result)
+        assert f"{type(result).__name__}(" not in str(result)
 
 
 def test_hostile_labels_cannot_end_the_script(tmp_path):
@@ -136,7 +255,7 @@ def test_large_graphs_are_sampled(monkeypatch):
     heat = picture.heat_map(MASKED, 1e-6)
     assert not heat.complete
     assert heat.parties.tolist() == [0, 5, 10, 15]
-    full = np.asarray(__import__("netdp").pairwise(MASKED).epsilon(1e-6))
+    full = np.asarray(netdp.pairwise(MASKED).epsilon(1e-6))
     np.testing.assert_array_equal(heat.epsilon, full[np.ix_(heat.parties, heat.parties)])
 
 

@@ -8,12 +8,11 @@ import typer
 
 from netdp.errors import NetdpError
 
-from . import account, graphs, plan
+from . import account, graphs, plan, simulate
 
 app = typer.Typer(
     name="netdp",
     help="Private computation over a network without a trusted server: what can each party learn about the others?",
-    no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -21,24 +20,41 @@ app = typer.Typer(
 app.command("account")(account.account)
 app.command("graphs")(graphs.list_graphs)
 app.command("plan")(plan.plan)
+app.command("simulate")(simulate.simulate)
 
 
 @app.callback(invoke_without_command=True)
-def _root(version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
+def _root(
+    context: typer.Context,
+    version: bool = typer.Option(False, "--version", help="Print the version and exit."),
+) -> None:
     if version:
         from netdp import __version__
 
         print(__version__)
         raise typer.Exit
+    if context.invoked_subcommand is None:
+        print(context.get_help())
 
 
 def main() -> None:
-    """Run a command; errors that netdp raises on purpose become one line and exit status 2."""
+    """Run a command; errors that netdp raises on purpose, and nonsense typed, become one line and exit status 2."""
     try:
-        app()
+        status = app(standalone_mode=False)
     except NetdpError as error:
-        print(f"netdp: {error}", file=sys.stderr)
-        sys.exit(2)
-    except KeyboardInterrupt:
+        _refuse(str(error))
+    except (KeyboardInterrupt, typer.Abort):
         print("netdp: interrupted", file=sys.stderr)
         sys.exit(130)
+    except Exception as error:
+        # The parser of typer raises exceptions of its own, which have their sentence; anything else is a bug to be seen.
+        if not hasattr(error, "format_message"):
+            raise
+        _refuse(f"{error.format_message().rstrip('.')}; `netdp --help` and `netdp COMMAND --help` list what there is")
+    else:
+        sys.exit(status if isinstance(status, int) else 0)
+
+
+def _refuse(sentence: str) -> None:
+    print(f"netdp: {' '.join(sentence.split())}", file=sys.stderr)
+    sys.exit(2)

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from netdp.errors import InvalidValue, Unsupported
-from netdp.numerics.checks import between
+from netdp.numerics.checks import between, finite
 from netdp.privacy import gaussian_mu
 from netdp.protocols import Table
 
@@ -19,9 +19,10 @@ HEADROOM = 1 + 1e-9
 
 def checked_target(epsilon: Any, delta: Any) -> tuple[float, float]:
     """ε and δ as numbers, or a refusal that names them."""
-    if isinstance(epsilon, float) and math.isinf(epsilon):
+    level = finite("epsilon", epsilon, "a finite number ≥ 0")
+    if level < 0:
         raise InvalidValue(f"epsilon must be a finite number ≥ 0, got {epsilon!r}")
-    return between("epsilon", epsilon, 0.0, math.inf), between("delta", delta, 0.0, 1.0, open_high=True)
+    return level, between("delta", delta, 0.0, 1.0, open_high=True)
 
 
 def noise_for(mu_at_one: float, epsilon: Any, delta: Any) -> float:

@@ -17,16 +17,20 @@ from netdp.numerics.arrays import Progress, jsonable
 from netdp.privacy import Guarantee
 from netdp.privacy.readable import readable
 from netdp.protocols import Shuffle
+from netdp.utility import ExpectedError
+
+from .accuracy import error_dict, error_words, predicted
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The losses of one protocol; an alternative that does not apply is the reason why."""
+    """The losses of one protocol and the error of its answer; an alternative that does not apply is the reason why."""
 
     protocol: Any
     delta: float
     certified: Guarantee
     alternatives: dict[str, Guarantee | str]
+    error: ExpectedError | str
 
     def epsilon(self, guarantee: Guarantee) -> float:
         """The worst ε over all parties."""
@@ -34,14 +38,21 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
+        protocol = self.protocol.to_dict()
+        graph = self.protocol.network
+        if graph is not None:  # not every edge again
+            protocol["graph"] = {"name": graph.name, "n": graph.n, "m": graph.m, "digest": graph.digest}
         return {
-            "protocol": self.protocol.to_dict(),
+            "protocol": protocol,
+            "observers": self.certified.observers.to_dict(),
             "delta": self.delta,
             "epsilon": jsonable(np.asarray(self.epsilon(self.certified))),
             "claim": self.certified.claim.value,
             "adjacency": self.certified.adjacency.value,
             "assumptions": list(self.certified.assumptions),
             "references": list(self.certified.references),
+            "error": error_dict(self.error),
+            "loss": self.certified.to_dict(self.delta),
             "alternatives": {
                 name: {"not_available": other}
                 if isinstance(other, str)
@@ -49,6 +60,18 @@ class Comparison:
                 for name, other in self.alternatives.items()
             },
         }
+
+    def __str__(self) -> str:
+        lines = [self.protocol.describe(), self.question]
+        lines.append(f"  certified ({self.certified.claim.value}): {loss_words(self.epsilon(self.certified))}")
+        for name, other in self.alternatives.items():
+            lines.append(f"  {name}: {other if isinstance(other, str) else loss_words(self.epsilon(other))}")
+        return "\n".join([*lines, error_words(self.protocol, self.error)])
+
+    @property
+    def question(self) -> str:
+        """What the numbers answer."""
+        return f"What {self.certified.observers.words} can learn about a party: worst ε at δ = {self.delta:g}"
 
 
 def compare(protocol: Any, observers: Any, delta: float, progress: Progress | None = None) -> Comparison:
@@ -65,10 +88,19 @@ def compare(protocol: Any, observers: Any, delta: float, progress: Progress | No
             others[name] = make()
         except NetdpError as problem:
             others[name] = str(problem)
-    return Comparison(protocol, delta, certified, others)
+    return Comparison(protocol, delta, certified, others, predicted(protocol))
 
 
-def comparison_table(comparison: Comparison, subject: str, question: str) -> RenderableType:
+def loss_words(epsilon: float) -> str:
+    """ε for a table; without bound it is not nothing, but everything.
+
+    >>> loss_words(0.25), loss_words(float("inf"))
+    ('0.250', '∞ (no protection)')
+    """
+    return "∞ (no protection)" if np.isinf(epsilon) else readable(epsilon)
+
+
+def comparison_table(comparison: Comparison) -> RenderableType:
     """For a terminal."""
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column()
@@ -76,13 +108,19 @@ def comparison_table(comparison: Comparison, subject: str, question: str) -> Ren
     table.add_column(style="dim")
     certified = comparison.certified
     table.add_row(
-        f"certified ({certified.claim.value})", readable(comparison.epsilon(certified)), "", style="bold green"
+        f"certified ({certified.claim.value})", loss_words(comparison.epsilon(certified)), "", style="bold green"
     )
     for name, other in comparison.alternatives.items():
         if isinstance(other, str):
             table.add_row(name, "–", other)
         else:
-            value = comparison.epsilon(other)
-            table.add_row(name, "nothing" if np.isinf(value) else readable(value), "")
+            table.add_row(name, loss_words(comparison.epsilon(other)), "")
     assumed = [Text(f"  {line}", style="dim") for line in certified.assumptions]
-    return Group(Text(subject), Text(f"{question}\n", style="bold"), table, Text("\nassumes:"), *assumed)
+    return Group(
+        Text(comparison.protocol.describe()),
+        Text(f"{comparison.question}\n", style="bold"),
+        table,
+        Text(f"\n{error_words(comparison.protocol, comparison.error)}"),
+        Text("\nassumes:"),
+        *assumed,
+    )

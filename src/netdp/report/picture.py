@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from netdp.accounting import account, pairwise
 from netdp.numerics.arrays import FloatArray, Progress
+from netdp.numerics.rounding import rounded_up
 from netdp.privacy.readable import readable
 from netdp.protocols import Gossip
 
@@ -129,6 +130,7 @@ def _html(summary: Summary, heat: Heat, progress: Progress | None = None) -> str
     kinds = [
         {
             "name": "as chosen",
+            "column": f"{summary.chosen.claim.value}, as chosen" if summary.has_extras else "exact, plain gossip",
             "epsilon": _short(np.asarray(summary.chosen.epsilon(summary.delta))),
             "heat": heat.to_dict(),
         }
@@ -136,7 +138,9 @@ def _html(summary: Summary, heat: Heat, progress: Progress | None = None) -> str
     if summary.has_extras:
         plain = heat_map(summary.plain_protocol, summary.delta, progress)
         epsilon = _short(np.asarray(summary.plain.epsilon(summary.delta)))
-        kinds.append({"name": "plain gossip", "epsilon": epsilon, "heat": plain.to_dict()})
+        kinds.append(
+            {"name": "plain gossip", "column": "exact, plain gossip", "epsilon": epsilon, "heat": plain.to_dict()}
+        )
     low, high = scale(summary)
     edges = graph.edges()
     data = {
@@ -182,5 +186,5 @@ def _headline(summary: Summary) -> str:
 
 
 def _short(row: FloatArray) -> list[float | None]:
-    """Five digits are enough for a page, which rounds up to three; JSON has neither nan nor inf."""
-    return [None if math.isnan(x) else float(f"{min(x, 1e300):.5g}") for x in row.tolist()]
+    """Five digits, rounded up, are enough for a page, which rounds up to three; JSON has neither nan nor inf."""
+    return [None if math.isnan(x) else rounded_up(min(x, 1e300), 5) for x in row.tolist()]

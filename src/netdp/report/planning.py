@@ -26,7 +26,7 @@ def plan_table(plan: GossipPlan) -> RenderableType:
         p, best = option.protocol, option is plan.best
         table.add_row(
             f"{option.name}{', accelerated' if p.accelerated else ''}",
-            str(p.rounds), readable(p.sigma), f"{p.masks:g}", f"{p.refresh:g}", f"{option.messages:,.0f}",
+            str(p.rounds), f"{p.sigma:g}", f"{p.masks:g}", f"{p.refresh:g}", f"{option.messages:,.0f}",
             readable(plan.worst_epsilon(option)), readable(option.rmse), f"{option.rmse / plan.curator_rmse:.2f}",
             style="green" if best else None,
         )  # fmt: skip
@@ -77,18 +77,20 @@ def shuffle_table(plan: ShufflePlan) -> RenderableType:
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column()
     table.add_column(justify="right")
-    table.add_row("certified, against the curator", readable(plan.epsilon), style="bold green")
+    table.add_row("certified, against the curator", readable(plan.promised), style="bold green")
     table.add_row("a trusted shuffler", readable(plan.uniform))
     table.add_row("local DP (no shuffling)", readable(p.epsilon0))
+    table.add_row("predicted error, of the shares of yes and no", readable(plan.best.rmse), style="dim")
+    table.add_row("the same by a trusted curator at this ε", readable(plan.curator_rmse), style="dim")
     sure = "exact" if plan.mixed.method == "exact" else "proved by a spectral bound"
     lazy = f", laziness={p.laziness:g}" if p.laziness else ""
     return Group(
-        Text(f"{p.graph.name}: {p.graph.n:,} users, {p.graph.m:,} edges; reports with ε₀ = {readable(p.epsilon0)}"),
+        Text(f"{p.graph.name}: {p.graph.n:,} users, {p.graph.m:,} edges; reports with ε₀ = {p.epsilon0:g}"),
         Text(f"What is learned about a user: ε at δ = {plan.delta:g}\n", style="bold"),
         table,
         Text(f"\nchosen: Shuffle(graph, rounds={p.rounds}, epsilon0={p.epsilon0!r}{lazy}, reporting={p.reporting!r})"),
         Text(f"every user passes on {plan.hops:,.0f} reports on average; separation {plan.mixed.value:.1e}, {sure}"),
-        Text(f"claim: {plan.claim.value}, a proved bound"),
+        Text(f"claim: {plan.guarantee.claim.value}, a proved bound"),
     )
 
 
@@ -99,17 +101,19 @@ def token_table(plan: TokenPlan) -> RenderableType:
     for title in ("σ", "worst ε", "claim", "error", "×curator"):
         table.add_column(title, justify="right")
     for option in plan.options:
+        noise = getattr(option.protocol, "sigma")  # noqa: B009  every way of a token has it
         table.add_row(
-            option.name, readable(option.sigma), readable(option.epsilon), option.claim, readable(option.rmse),
-            f"{option.rmse / plan.curator_rmse:.2f}", style="green" if option is plan.best else None,
+            option.name, f"{noise:g}", readable(plan.worst_epsilon(option)), option.guarantee.claim.value,
+            readable(option.rmse), f"{option.rmse / plan.curator_rmse:.2f}",
+            style="green" if option is plan.best else None,
         )  # fmt: skip
     for name, rmse in (("local DP", plan.local_rmse), ("trusted curator", plan.curator_rmse)):
         table.add_row(name, "", "", "", readable(rmse), f"{rmse / plan.curator_rmse:.2f}")
-    against = "any single user" if plan.colluders == 1 else f"any {plan.colluders} users together"
     return Group(
         Text(f"{plan.n:,} users; target ε ≤ {plan.epsilon:g} at δ = {plan.delta:g}, Δ = {plan.sensitivity:g}"),
-        Text(f"holds for every user, against {against}\n"),
+        Text(f"{plan.holds}\n"),
         table,
-        Text(f"\nchosen: {plan.best.protocol}"),
-        Text("error: of the mean, for values from an interval of length Δ", style="dim"),
+        Text(f"\nchosen: {plan.protocol}"),
+        Text("error: predicted, the largest over all values from an interval of length Δ", style="dim"),
+        *(Text(note, style="dim") for note in plan.notes),
     )

@@ -15,6 +15,9 @@ from netdp.numerics.arrays import Progress
 from netdp.privacy import Guarantee
 from netdp.privacy.readable import readable
 from netdp.protocols import Gossip
+from netdp.utility import ExpectedError
+
+from .accuracy import error_dict, error_words, predicted
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,7 @@ class Summary:
     plain: Guarantee
     published: Guarantee
     distances: npt.NDArray[np.int32]
+    error: ExpectedError | str
 
     @property
     def has_extras(self) -> bool:
@@ -112,12 +116,13 @@ class Summary:
         protocol["graph"] = {"name": graph.name, "n": graph.n, "m": graph.m, "digest": graph.digest}
         return {
             "protocol": protocol,
-            "observers": list(self.observers),
+            "observers": self.chosen.observers.to_dict(),
             "delta": self.delta,
             "by_distance": [asdict(row) for row in self.rows],
             "all": asdict(self.everyone),
             "local_dp": {"factor": 1.0, "epsilon": self.local_epsilon},
             "trusted_curator": {"factor": 1.0 / graph.n, "epsilon": self.curator_epsilon},
+            "error": error_dict(self.error),
             "distances": self.distances.tolist(),
             "loss": self.chosen.to_dict(),
             "epsilon": [None if np.isnan(e) else _number(float(e)) for e in self.chosen.epsilon(self.delta)],
@@ -127,6 +132,27 @@ class Summary:
                 "references": list(self.published.references),
             },
         }
+
+    @property
+    def question(self) -> str:
+        """What the numbers answer."""
+        return f"What {self.chosen.observers.words} can learn about a party: worst ε at δ = {self.delta:g}"
+
+    def __str__(self) -> str:
+        header, cells = self.table()
+        widths = [max(len(row[i]) for row in (header, *cells)) for i in range(len(header))]
+        rows = [
+            "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in (header, *cells)
+        ]
+        return "\n".join(
+            [
+                self.protocol.describe(),
+                self.question,
+                *rows,
+                self.chosen.claim.meaning,
+                error_words(self.protocol, self.error),
+            ]
+        )
 
 
 def summarise(
@@ -147,22 +173,23 @@ def summarise(
     chosen = account(protocol, observers, progress=progress)
     plain = chosen if _plain(protocol) == protocol else account(_plain(protocol), observers, progress=progress)
     published = account(protocol, observers, method="published")
-    assert isinstance(chosen.observers, tuple)
-    distances = protocol.graph.distances(list(chosen.observers))
+    parties = chosen.observers.parties
+    distances = protocol.graph.distances(parties)
     methods = (published, plain, chosen)
     rows = tuple(_row(str(d), distances == d, methods, delta) for d in range(1, int(distances.max()) + 1))
     return Summary(
         protocol=protocol,
-        observers=chosen.observers,
+        observers=parties,
         delta=delta,
         rows=rows,
         everyone=_row("all", distances > 0, methods, delta),
-        local_epsilon=float(local_dp(protocol).epsilon(delta)),
-        curator_epsilon=float(trusted_curator(protocol).epsilon(delta)),
+        local_epsilon=local_dp(protocol).worst_epsilon(delta),
+        curator_epsilon=trusted_curator(protocol).worst_epsilon(delta),
         chosen=chosen,
         plain=plain,
         published=published,
         distances=distances,
+        error=predicted(protocol),
     )
 
 

@@ -48,6 +48,10 @@ class Collected:
     run: ShuffledReports = field(repr=False)
     mechanism: Mechanism
 
+    def __str__(self) -> str:
+        shown = ", ".join(f"{x:.4g}" for x in self.estimate[:6]) + (", …" if len(self.estimate) > 6 else "")
+        return f"the curator's estimate by {type(self.mechanism).__name__}: {shown}\n{self.run}"
+
 
 def collect(
     protocol: Shuffle, mechanism: Mechanism, values: npt.ArrayLike, seed: int, *, null: Any = None

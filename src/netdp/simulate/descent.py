@@ -88,6 +88,14 @@ class Trained:
         average: FloatArray = self.models.mean(axis=0)
         return average
 
+    def __str__(self) -> str:
+        n, d = self.models.shape
+        apart = float(np.linalg.norm(self.models - self.mean, axis=1).max())
+        return (
+            f"{n:,} parties, each with a model of {d} numbers, at most {apart:.3g} from their mean; "
+            f"{len(self.transcript):,} messages"
+        )
+
 
 def train(
     protocol: GossipDescent | LocalDescent | CentralDescent,

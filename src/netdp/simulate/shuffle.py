@@ -76,6 +76,9 @@ class Traffic:
             f"in one hand: 1 report on average, {self.largest_hand} at most; {self.handed:,} items for the curator"
         )
 
+    def __str__(self) -> str:
+        return self.describe()
+
 
 @dataclass(frozen=True, eq=False)
 class ShuffledReports:
@@ -86,6 +89,9 @@ class ShuffledReports:
     traffic: Traffic
     seed: int
     protocol: Shuffle
+
+    def __str__(self) -> str:
+        return f"a run of {self.protocol.describe()}; seed {self.seed}\n{self.traffic}"
 
 
 def shuffle_reports(

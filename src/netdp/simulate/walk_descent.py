@@ -64,6 +64,18 @@ class WalkTrained:
     objective: FloatArray
     accuracy: FloatArray
 
+    def __str__(self) -> str:
+        used = self.contributions
+        said = (
+            f"a model of {len(self.model)} numbers, of length {np.linalg.norm(self.model):.3g}, after {used.sum():,} contributions "
+            f"of {len(used):,} users ({used.min()} to {used.max()} each)"
+        )
+        if len(self.objective):
+            said += f"; loss {self.objective[-1]:.3g}"
+        if len(self.accuracy):
+            said += f", accuracy {self.accuracy[-1]:.3f}"
+        return said
+
 
 def train_walk(
     protocol: WalkDescent,

@@ -8,6 +8,10 @@
 
 v the randomizer's error per report and S² = Σ‖x_u − x̄‖²/(n−1): noise, luck in the number of dummies, luck in which reports
 are dropped.
+
+**Whatever the values** (`largest_error`). The answers are yes or no by binary randomized response, dummies are made from "no".
+With a share f of "yes", ‖x₀ − x̄‖² = 2f² and S² = 2f(1−f)·n/(n−1): the error is a quadratic in f, and its largest value over
+[0, 1] is stated.
 """
 
 from __future__ import annotations
@@ -40,6 +44,25 @@ def _shuffled(
     total = collection_error(protocol, randomizer, values, null=null)
     noise = protocol.n**2 * randomizer.squared_error(protocol.n) / (protocol.n - empty_hands(protocol)[0]) ** 2
     return ExpectedError(noise=noise, sampling=max(total - noise, 0.0))
+
+
+def largest_error(protocol: Shuffle) -> ExpectedError:
+    """The error of the shares of yes and no, whatever the answers; with single reports, dummies say no.
+
+    >>> from netdp import graphs
+    >>> p = Shuffle(graphs.complete(50), rounds=9, epsilon0=1.0)
+    >>> largest_error(p).total < largest_error(p.replace(reporting="single")).total
+    True
+    """
+    randomizer = RandomizedResponse(2, protocol.epsilon0)
+    if protocol.reporting == "all":
+        return ExpectedError(noise=randomizer.squared_error(protocol.n))
+    n, (empty, luck) = protocol.n, empty_hands(protocol)
+    noise = n**2 * randomizer.squared_error(n) / (n - empty) ** 2
+    dropped = (empty * (n - empty) - luck) / (n - 1)
+    shares = [1.0] if luck >= dropped else [1.0, min(1.0, dropped / (2 * (dropped - luck)))]
+    sampling = max(2 * (luck * f * f + dropped * f * (1 - f)) for f in shares)
+    return ExpectedError(noise=noise, sampling=sampling / (n - empty) ** 2)
 
 
 def empty_hands(protocol: Shuffle) -> tuple[float, float]:

@@ -441,7 +441,7 @@ def test_calibration_meets_the_target_and_wastes_nothing():
     for cls in (LocalDescent, CentralDescent):
         reached = account(calibrate(cls(16, 5, 1.0, 0.5), 1.0, 1e-5), 0).worst_epsilon(1e-5)
         assert 1.0 - 1e-6 < reached <= 1.0
-    with pytest.raises(InvalidValue, match="epsilon must lie in"):
+    with pytest.raises(InvalidValue, match="epsilon must be a finite number ≥ 0, got -1"):
         calibrate(draft, -1, 1e-5)
 
 

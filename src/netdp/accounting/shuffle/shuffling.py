@@ -45,7 +45,7 @@ from netdp.accounting.table import certified
 from netdp.errors import InvalidValue, Unsupported
 from netdp.mechanisms.base import IDEAL_DRAWS
 from netdp.numerics.arrays import UNIT, FloatArray, Progress
-from netdp.privacy import Adjacency, Claim, Guarantee, ProfileCurve
+from netdp.privacy import Adjacency, Claim, Curve, Guarantee, ProfileCurve
 from netdp.protocols import Shuffle
 from netdp.views import observer_set
 
@@ -81,8 +81,13 @@ def _shuffle(protocol: Shuffle, observers: Any, *, progress: Progress | None = N
     mixed = separation(protocol)
     heap = curator_heap(protocol, mixed.value)
     _refuse_if_idle(protocol, mixed, heap)
+    return curator_statement(protocol, mixed, heap.profile())
+
+
+def curator_statement(protocol: Shuffle, mixed: Separation, curve: Curve) -> Guarantee:
+    """What is said of a curve that holds against the curator when the walk has mixed so far."""
     return Guarantee(
-        curve=heap.profile(),
+        curve=curve,
         adjacency=Adjacency.REPLACE,
         claim=Claim.UPPER,
         assumptions=(*_statements(protocol), "no user colludes with the curator", *failure_words(mixed.failure)),
@@ -267,4 +272,4 @@ def hops_per_user(protocol: Shuffle) -> float:
     return protocol.rounds * (1 - protocol.laziness)
 
 
-__all__ = ["COLLUSION_LIMIT", "REFERENCES", "curator_heap", "hops_per_user", "uniform_heap"]
+__all__ = ["COLLUSION_LIMIT", "REFERENCES", "curator_heap", "curator_statement", "hops_per_user", "uniform_heap"]

@@ -11,6 +11,7 @@ from netdp.errors import InvalidValue, NetdpError
 from netdp.graphs import Graph
 from netdp.graphs.spectrum import spectral_gap
 from netdp.numerics.arrays import Progress
+from netdp.privacy.readable import readable
 
 from .plan import GossipOption, GossipPlan, plan
 
@@ -65,6 +66,14 @@ class Advice:
             "recommended": self.recommended.graph.name,
             "sentence": self.sentence,
         }
+
+    def __str__(self) -> str:
+        lines = [
+            f" {'*' if candidate is self.recommended else ' '} {candidate.graph.name}: error {readable(candidate.option.rmse)}, "
+            f"{candidate.option.messages:,.0f} messages per party"
+            for candidate in self.candidates
+        ]
+        return "\n".join([*lines, f"recommended: {self.sentence}"])
 
 
 def topologies(graph: Graph) -> list[Graph]:

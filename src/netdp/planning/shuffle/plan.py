@@ -2,77 +2,91 @@
 
 At ε̂, the ε of the uniform shuffler at δ, a walk of separation s is worth δ_s(ε̂) ≥ δ_0(ε̂) = δ; both come from
 `clones`. The largest s with δ_s(ε̂) − δ_0(ε̂) ≤ share·δ is found, then the fewest rounds that are proved to reach it.
-Nothing rests on the search: the ε reported is certified again for the rounds chosen.
+Nothing rests on the search: the ε reported is certified again for the rounds chosen. ε₀ is rounded down to four digits, and
+what is promised is certified for the rounded value.
+
+Errors are those of the shares of two answers, yes and no: of binary randomized response with ε₀, and with the ε that is
+promised (local DP); a trusted curator publishes one share with noise of deviation 1/(nμ(ε, δ)), and the other is its
+complement: √2 times that.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from netdp.accounting.heap.clones import Heap
 from netdp.accounting.shuffle.separation import Separation, fewest_rounds, separation
-from netdp.accounting.shuffle.shuffling import WORTH, curator_heap, hops_per_user
+from netdp.accounting.shuffle.shuffling import WORTH, curator_heap, curator_statement, hops_per_user
 from netdp.errors import InvalidValue, Unsupported
 from netdp.graphs import Graph
-from netdp.privacy import Claim
+from netdp.mechanisms import RandomizedResponse
+from netdp.numerics.rounding import rounded_down
+from netdp.planning.base import Option, Plan
+from netdp.privacy import Observers, everywhere, gaussian_mu
+from netdp.privacy.readable import readable
 from netdp.protocols import Shuffle
+from netdp.utility.shuffle import largest_error
 
 _LARGEST = 60.0  # ε₀ above this is not searched
 
 
 @dataclass(frozen=True, eq=False)
-class ShufflePlan:
-    """A protocol, and what the curator learns from it beside a trusted shuffler and beside local privacy.
+class ShufflePlan(Plan):
+    """One way: reports that hop so often, beside a trusted shuffler and local privacy. `epsilon` is None if hops were asked for.
 
-    protocol     with the rounds chosen
-    delta        the δ of every ε here
-    epsilon      certified, for the curator
-    uniform      ε of a trusted uniform shuffler with the same reports
+    uniform      ε of a trusted uniform shuffler with the same reports, at the same δ
     mixed        the separation of the walk, and how it is known
-    claim        what is claimed of `epsilon`: a proved bound
     """
 
-    protocol: Shuffle
-    delta: float
-    epsilon: float
     uniform: float
     mixed: Separation
-    claim: Claim = Claim.UPPER
+
+    @property
+    def protocol(self) -> Shuffle:
+        """With the rounds and the ε₀ chosen."""
+        chosen = self.best.protocol
+        assert isinstance(chosen, Shuffle)
+        return chosen
+
+    @property
+    def promised(self) -> float:
+        """The certified ε, for the curator, at the plan's δ."""
+        return self.worst_epsilon(self.best)
 
     @property
     def loss(self) -> float:
         """What walking costs against the trusted shuffler, as a share of its ε."""
-        return self.epsilon / self.uniform - 1 if self.uniform else 0.0
+        return self.promised / self.uniform - 1 if self.uniform else 0.0
 
     @property
     def hops(self) -> float:
         """Reports that a user passes on, on average."""
-        return hops_per_user(self.protocol)
+        return self.best.messages
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able."""
-        p = self.protocol
+        graph = self.protocol.graph
         return {
-            "graph": {"name": p.graph.name, "n": p.graph.n, "m": p.graph.m, "digest": p.graph.digest},
-            "rounds": p.rounds,
-            "laziness": p.laziness,
-            "reporting": p.reporting,
-            "epsilon0": p.epsilon0,
-            "delta": self.delta,
-            "epsilon": self.epsilon,
-            "claim": self.claim.value,
+            "graph": {"name": graph.name, "n": graph.n, "m": graph.m, "digest": graph.digest},
+            **super().to_dict(),
             "uniform_epsilon": self.uniform,
             "separation": {
                 "bound": self.mixed.value,
                 "method": self.mixed.method,
                 "failure": self.mixed.failure,
             },
-            "hops_per_user": self.hops,
         }
+
+    def __str__(self) -> str:
+        return (
+            f"plan at δ = {self.delta:g}; {self.holds}\n   ε = {readable(self.promised)} "
+            f"({self.guarantee.claim.value}); a trusted shuffler: {readable(self.uniform)}; without shuffling: "
+            f"{readable(self.protocol.epsilon0)}\nchosen: {self.protocol.describe()}"
+        )
 
 
 def plan_rounds(
@@ -112,11 +126,11 @@ def calibrate_epsilon0(
 
     >>> from netdp import graphs
     >>> found = calibrate_epsilon0(graphs.regular(500, 8, 0), epsilon=0.25, delta=1e-4)
-    >>> print(f"{found.protocol.epsilon0:.2f} {found.epsilon:.4f} {found.protocol.rounds}")
-    1.46 0.2500 37
+    >>> print(f"{found.protocol.epsilon0:.2f} {found.promised:.3f} {found.protocol.rounds}")
+    1.46 0.250 37
     """
     _check(delta, share)
-    if not (isinstance(epsilon, int | float) and math.isfinite(epsilon) and epsilon > 0):
+    if isinstance(epsilon, bool) or not (isinstance(epsilon, int | float) and math.isfinite(epsilon) and epsilon > 0):
         raise InvalidValue(f"epsilon must be a finite number > 0, got {epsilon!r}")
     probe = Shuffle(graph, rounds or 1, epsilon, reporting=reporting, laziness=laziness)
     if rounds is None:
@@ -130,10 +144,11 @@ def calibrate_epsilon0(
         mixed = fewest_rounds(graph, probe.laziness, aim)
     else:
         mixed = separation(probe)
-    found = probe.replace(rounds=mixed.rounds, epsilon0=_largest_epsilon0(graph.n, mixed.value, epsilon, delta))
+    least_noise = rounded_down(_largest_epsilon0(graph.n, mixed.value, epsilon, delta))
+    found = probe.replace(rounds=mixed.rounds, epsilon0=least_noise)
     uniform = curator_heap(found, 0.0).epsilon(delta)
-    plan = _finished(found, delta, uniform, mixed)
-    assert plan.epsilon <= epsilon
+    plan = _finished(found, delta, uniform, mixed, float(epsilon))
+    assert plan.promised <= epsilon
     return plan
 
 
@@ -144,8 +159,28 @@ def _check(delta: float, share: float) -> None:
         raise InvalidValue(f"share must lie in (0, 1], the part of delta that imperfect mixing may cost, got {share!r}")
 
 
-def _finished(protocol: Shuffle, delta: float, uniform: float, mixed: Separation) -> ShufflePlan:
-    return ShufflePlan(protocol, delta, curator_heap(protocol, mixed.value).epsilon(delta), uniform, mixed)
+def _finished(
+    protocol: Shuffle, delta: float, uniform: float, mixed: Separation, epsilon: float | None = None
+) -> ShufflePlan:
+    heap = curator_heap(protocol, mixed.value)
+    reached = heap.epsilon(delta)
+    # Between knots the curve is a chord above the truth; with a knot at the ε of this δ nothing is lost there.
+    knots = np.append(heap.profile().epsilons, reached)
+    curve = everywhere(heap.profile(knots), (protocol.n,))
+    promise = replace(
+        curator_statement(protocol, mixed, curve), observers=Observers(roles=("curator",)), names=protocol.graph.labels
+    )
+    option = Option("shuffled", protocol, promise, largest_error(protocol), hops_per_user(protocol))
+    return ShufflePlan(
+        (option,),
+        epsilon,
+        delta,
+        "holds for every user, against the curator",
+        local_rmse=math.sqrt(RandomizedResponse(2, reached).squared_error(protocol.n)),
+        curator_rmse=math.sqrt(2) / (protocol.n * float(gaussian_mu(reached, delta))),
+        uniform=uniform,
+        mixed=mixed,
+    )
 
 
 def _largest_separation(protocol: Shuffle, delta: float, share: float) -> tuple[float, float]:

@@ -11,17 +11,28 @@ All ways estimate the mean of n values from an interval of length Δ. Their erro
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from netdp.accounting.front import account
+from netdp.accounting.token.known_path import path_energy_blocks
 from netdp.errors import InvalidValue
+from netdp.numerics.rounding import rounded_up
+from netdp.planning.base import Option, Plan
 from netdp.planning.calibrate import calibrate
-from netdp.privacy import gaussian_mu
+from netdp.planning.table import checked_target
+from netdp.privacy import Claim, GaussianCurve, Guarantee, Observers, SharedCurve, everywhere, gaussian_mu
 from netdp.protocols import RingSum, WalkSum
+from netdp.utility import expected_error
 
 from .calibrate import calibrate_walk
 
+_ANONYMOUS = (
+    "sender hidden, receiver known: only over a channel that hides who sends (hidden: who receives, too), such as a mix "
+    "network; over plain connections take another"
+)
 _WALKS = {
     "hidden": "walk, sender hidden",
     "receiver-known": "walk, receiver known",
@@ -30,58 +41,18 @@ _WALKS = {
 _RING_CHECKED = 2000  # users up to which every pair of the ring is accounted for; beyond, μ ≤ √K·Δ/σ is used
 
 
-@dataclass(frozen=True)
-class TokenOption:
-    """One way: its protocol (None for the classical ones), noise, certified ε, error, and what is claimed of ε."""
-
-    name: str
-    protocol: RingSum | WalkSum | None
-    sigma: float
-    epsilon: float
-    rmse: float
-    claim: str
-
-
-@dataclass(frozen=True)
-class TokenPlan:
+@dataclass(frozen=True, eq=False)
+class TokenPlan(Plan):
     """All ways at one target, the one with the least error among the protocols first."""
 
     n: int
-    epsilon: float
-    delta: float
     sensitivity: float
     colluders: int
-    options: tuple[TokenOption, ...]
-    local_rmse: float
-    curator_rmse: float
-
-    @property
-    def best(self) -> TokenOption:
-        """The protocol with the least error."""
-        return self.options[0]
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able."""
-        return {
-            "n": self.n,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "sensitivity": self.sensitivity,
-            "colluders": self.colluders,
-            "options": [
-                {
-                    "name": option.name,
-                    "protocol": option.protocol.to_dict() if option.protocol else None,
-                    "sigma": option.sigma,
-                    "epsilon": option.epsilon,
-                    "rmse": option.rmse,
-                    "claim": option.claim,
-                }
-                for option in self.options
-            ],
-            "local_dp": {"rmse": self.local_rmse},
-            "trusted_curator": {"rmse": self.curator_rmse},
-        }
+        mine = {"n": self.n, "sensitivity": self.sensitivity, "colluders": self.colluders}
+        return {**mine, **super().to_dict()}
 
 
 def plan_token(
@@ -90,40 +61,62 @@ def plan_token(
     """Compare a ring and walks (T = visits·n, over each of the three channels of `WalkSum`) at a certified (ε, δ).
 
     On a ring two colluders leave those between them without protection, so it is offered against single observers only.
+    σ is rounded up to four digits, and what is promised is certified for the rounded value.
 
     >>> plan = plan_token(50, epsilon=2.0, delta=1e-4, visits=20)
     >>> plan.best.name, plan.best.rmse < 1.5 * plan.curator_rmse < plan.local_rmse / 4
     ('walk, sender hidden', True)
+    >>> plan.guarantee.worst_epsilon(1e-4) <= 2.0
+    True
     """
     if isinstance(visits, bool) or not isinstance(visits, int) or visits < 1:
         raise InvalidValue(f"visits must be a whole number ≥ 1, got {visits!r}")
-    most = float(gaussian_mu(epsilon, delta))
+    epsilon, delta = checked_target(epsilon, delta)
+    against = "any single user" if colluders == 1 else f"any {colluders} users together"
     options = []
     for sender, name in _WALKS.items():
         walk = WalkSum(n, visits * n, sigma=1.0, sender=sender, sensitivity=sensitivity)
         found = calibrate_walk(walk, epsilon, delta, colluders, tolerance=0.003)
-        loss = account(found, list(range(colluders)))
-        error = math.sqrt((found.sigma**2 + sensitivity**2 / 4) / found.steps)
-        options.append(TokenOption(name, found, found.sigma, float(loss.epsilon(delta)), error, loss.claim.value))
+        found = found.replace(sigma=rounded_up(found.sigma))
+        promise = _against_anybody(account(found, list(range(colluders))), n, colluders)
+        options.append(Option(name, found, promise, expected_error(found), float(visits)))
+    most = float(gaussian_mu(epsilon, delta))
     if colluders == 1 and n >= 3:
         options.append(_ring(n, sensitivity, most, epsilon, delta))
     options.sort(key=lambda option: option.rmse)
     return TokenPlan(
-        n,
+        tuple(options),
         epsilon,
         delta,
-        sensitivity,
-        colluders,
-        tuple(options),
+        f"holds for every user, against {against}",
         local_rmse=sensitivity / most / math.sqrt(n),
         curator_rmse=sensitivity / most / n,
+        n=n,
+        sensitivity=sensitivity,
+        colluders=colluders,
+        notes=(_ANONYMOUS,),
     )
 
 
-def _ring(n: int, sensitivity: float, most: float, epsilon: float, delta: float) -> TokenOption:
-    ring = RingSum(n, 1, sigma=sensitivity / most * (1 + 1e-9), sensitivity=sensitivity)
-    claim = "upper"
+def _against_anybody(loss: Guarantee, n: int, colluders: int) -> Guarantee:
+    """What some users learn about another on the complete graph is what any so many learn about anybody."""
+    curve = loss.curve
+    one = curve.curves if isinstance(curve, SharedCurve) else GaussianCurve(float(np.nanmax(loss.mu)))
+    return replace(loss, curve=everywhere(one, (n,)), factor=None, observers=_worst_placed(colluders))
+
+
+def _ring(n: int, sensitivity: float, most: float, epsilon: float, delta: float) -> Option:
+    ring = RingSum(n, 1, sigma=rounded_up(sensitivity / most * (1 + 1e-9)), sensitivity=sensitivity)
+    mu, claim = sensitivity / ring.sigma, Claim.UPPER
     if n <= _RING_CHECKED:
-        ring = calibrate(ring, epsilon, delta)
-        claim = "exact"
-    return TokenOption("ring, one round", ring, ring.sigma, epsilon, math.sqrt(3) * ring.sigma / n, claim)
+        found = calibrate(ring, epsilon, delta)
+        ring = found.replace(sigma=rounded_up(found.sigma))
+        mu, claim = math.sqrt(max(float(np.nanmax(rows)) for _, rows in path_energy_blocks(ring))), Claim.EXACT
+    promise = replace(
+        account(ring, [0]), curve=GaussianCurve(np.full(n, mu)), factor=None, claim=claim, observers=_worst_placed(1)
+    )
+    return Option("ring, one round", ring, promise, expected_error(ring), 1.0)
+
+
+def _worst_placed(colluders: int) -> Observers:
+    return Observers(roles=("worst-placed user" if colluders == 1 else f"worst-placed {colluders} users together",))

@@ -1,0 +1,199 @@
+"""A run looked back at: the answer beside the truth, the error beside its prediction, and what was given away."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from netdp.accounting import account
+from netdp.errors import NetdpError
+from netdp.mechanisms import Laplace
+from netdp.numerics.arrays import FloatArray, jsonable
+from netdp.numerics.values import held, party_values
+from netdp.privacy import Guarantee
+from netdp.protocols import GraphWalkSum, Protocol, Shuffle, WalkSum
+from netdp.simulate import simulate
+from netdp.simulate.collect import collect
+from netdp.utility import expected_error
+
+from .accuracy import rounded
+from .comparison import loss_words
+
+SIMULATION = "a simulation: everything ran in this process, nothing was sent over a network"
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """One run of a protocol on numbers, and what can be said of it afterwards.
+
+    answers     of all parties; of the curator alone where there is one
+    truth       the mean of the values (clipped, if bounds were stated)
+    realised    root mean square over the answers of their distance from the truth
+    expected    the predicted one, for these values; or why there is none
+    loss        certified; `after` says whether for what really happened, and else why for the plan of it
+    source      where the values came from
+    record      all that the recorded parties hold
+    """
+
+    protocol: Protocol
+    answers: FloatArray
+    truth: float
+    realised: float
+    expected: float | str
+    messages: int
+    loss: Guarantee
+    after: str
+    delta: float
+    seed: int
+    source: str
+    record: Any = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        protocol, graph = self.protocol.to_dict(), self.protocol.network
+        if graph is not None:
+            protocol["graph"] = {"name": graph.name, "n": graph.n, "m": graph.m, "digest": graph.digest}
+        return {
+            "simulation": True,
+            "note": SIMULATION,
+            "protocol": protocol,
+            "values": self.source,
+            "seed": self.seed,
+            "answer": float(self.answers[0]),
+            "answers": jsonable(self.answers),
+            "truth": self.truth,
+            "error": {
+                "realised": self.realised,
+                "predicted": {"not_available": self.expected} if isinstance(self.expected, str) else self.expected,
+            },
+            "messages": {"total": self.messages, "per_party": self.messages / self.protocol.n},
+            "observers": self.loss.observers.to_dict(),
+            "delta": self.delta,
+            "epsilon": jsonable(self.loss.worst_epsilon(self.delta)),
+            "loss": self.loss.to_dict(self.delta),
+            "accounted": self.after,
+            "record": None if self.record is None else _plain(self.record),
+        }
+
+    def _rows(self) -> list[tuple[str, str, str]]:
+        who = f"the {self.protocol.roles[0]}" if self.protocol.roles else "party 0"
+        spread = ""
+        if len(self.answers) > 1:
+            spread = f"all parties: {self.answers.min():.4g} to {self.answers.max():.4g}"
+        expected = ("–", f"not predicted: {self.expected}")
+        if not isinstance(self.expected, str):
+            expected = (rounded(self.expected), "predicted for these values, root mean square")
+        return [
+            (f"answer of {who}", f"{self.answers[0]:.4g}", spread),
+            ("truth", f"{self.truth:.4g}", "the mean of the values"),
+            ("error", rounded(self.realised), "realised, root mean square over the answers" if spread else "realised"),
+            ("", *expected),
+            ("messages", f"{self.messages:,}", f"{self.messages / self.protocol.n:,.0f} per party"),
+            (f"ε at δ = {self.delta:g}", loss_words(self.loss.worst_epsilon(self.delta)),
+             f"{self.loss.claim.value}, what {self.loss.observers.words} learned at most; {self.after}"),
+        ]  # fmt: skip
+
+    def _heading(self) -> list[str]:
+        return [self.protocol.describe(), f"values: {self.source}; seed {self.seed}"]
+
+    def __str__(self) -> str:
+        rows = [f"  {name}: {value} ({note})" if note else f"  {name}: {value}" for name, value, note in self._rows()]
+        return "\n".join([SIMULATION, *self._heading(), *rows])
+
+
+def run_and_account(
+    protocol: Protocol,
+    values: Any,
+    seed: int,
+    bounds: tuple[float, float] | None,
+    record: Any,
+    observers: Any,
+    delta: float,
+    source: str,
+) -> Outcome:
+    """Simulate, compare with the prediction, and account for the transcript."""
+    run = simulate(protocol, values, seed, bounds=bounds, record=record)
+    data = held(party_values(values, protocol.n), protocol.sensitivity, bounds)  # type: ignore[attr-defined]
+    answers = run.estimates[:, 0]
+    answers = answers[:1] if np.ptp(answers) == 0 else answers  # a token: everybody reads the same
+    return Outcome(
+        protocol,
+        answers,
+        float(data.mean()),
+        float(np.sqrt(np.mean((answers - data.mean()) ** 2))),
+        _predicted(protocol, data),
+        len(run.transcript),
+        account(protocol, observers, transcript=run.transcript),
+        "for the walk that was drawn, as if everybody knew it"
+        if isinstance(protocol, WalkSum | GraphWalkSum)
+        else "for the messages that were really sent",
+        delta,
+        seed,
+        source,
+        run.record,
+    )
+
+
+def shuffle_and_account(
+    protocol: Shuffle,
+    values: Any,
+    seed: int,
+    bounds: tuple[float, float],
+    observers: Any,
+    delta: float,
+    source: str,
+) -> Outcome:
+    """Randomize numbers of an interval by Laplace noise, shuffle them and let the curator estimate the mean."""
+    low, high = bounds
+    mechanism = Laplace.interval(low, high, protocol.epsilon0)
+    data = np.clip(party_values(values, protocol.n), low, high)
+    null = [(low + high) / 2] if protocol.reporting == "single" else None
+    done = collect(protocol, mechanism, data, seed, null=null)
+    truth = float(data.mean())
+    return Outcome(
+        protocol,
+        done.estimate[:1],
+        truth,
+        abs(float(done.estimate[0]) - truth),
+        _predicted(protocol, data, mechanism=mechanism, null=null),
+        done.run.traffic.total + done.run.traffic.handed,
+        account(protocol, observers),
+        "stated before the run: where reports went is nobody's knowledge",
+        delta,
+        seed,
+        source,
+    )
+
+
+def _predicted(protocol: Protocol, data: FloatArray, **options: Any) -> float | str:
+    try:
+        return expected_error(protocol, data, **options).rmse
+    except NetdpError as problem:
+        return str(problem)
+
+
+def _plain(record: Any) -> dict[str, Any]:
+    return {field.name: jsonable(getattr(record, field.name)) for field in dataclasses.fields(record)}
+
+
+def outcome_table(outcome: Outcome) -> RenderableType:
+    """For a terminal."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(style="dim")
+    for row in outcome._rows():
+        table.add_row(*row)
+    heading = [Text(line) for line in outcome._heading()]
+    recorded = []
+    if outcome.record is not None:
+        kept = len(outcome.record.messages if hasattr(outcome.record, "messages") else outcome.record.visits)
+        who = ", ".join(map(str, outcome.record.observers))
+        recorded = [Text(f"\nrecorded: the {kept:,} messages that reached {who}; --json prints them")]
+    return Group(Text(f"{SIMULATION}\n", style="bold"), *heading, Text(), table, *recorded)
