@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from netdp.accounting.token.sampled import Shift, _visits, block, gaussian, mixture, sampled
+from netdp.accounting.token.sampled import Shift, block, gaussian, mixture, sampled
+from netdp.numerics.binomial import visits
 from netdp.privacy import gaussian_delta
 
 _spec = importlib.util.spec_from_file_location("walk_brute", Path(__file__).with_name("walk_brute.py"))
@@ -103,17 +104,18 @@ def test_mixture_counts_what_has_no_weight_as_certain():
 
 
 def test_visits_that_are_left_out_are_counted_as_certain_loss():
-    """At most 60 visits are looked at one by one; a block of which more than that are likely shows what the rest is worth."""
-    for q, length in ((0.5, 200), (0.3, 150)):
-        k, weight, tail = _visits(length, q)
-        assert len(k) == 60
-        beyond = float(binom.sf(60, length, q))
-        assert beyond <= tail <= beyond * (1 + 1e-6)
-        assert weight.sum() + tail == pytest.approx(1 - (1 - q) ** length, rel=1e-7)
-        # so much noise that only those visits can lose anything
-        bound = block(Shift(1e-12, 1e-12), q, length)(np.array([0.0, 3.0]))
-        assert np.all(bound >= beyond)
-        assert bound[1] <= beyond * (1 + 1e-6)
+    """Counts are looked at one by one up to where next to nothing is left; that rest counts as a loss without bound."""
+    for q, length in ((0.5, 200), (0.3, 150), (1e-3, 40)):
+        k, weight = visits(length, q, 1)
+        assert np.isinf(k[-1])
+        assert np.isfinite(k[:-1]).all()
+        beyond = float(binom.sf(k[-2], length, q))
+        assert beyond <= weight[-1] <= max(beyond * (1 + 1e-6), 1e-300)
+        assert weight.sum() == pytest.approx(1 - (1 - q) ** length, rel=1e-7)
+    # so much noise that only the visits beyond can lose anything: dropping them would give nothing at all
+    short = Shift(1e-12, 1e-12)
+    shown = block(short, 1e-3, 40)(np.array([3.0]))
+    assert 0 < float(binom.sf(visits(40, 1e-3, 1)[0][-2], 40, 1e-3)) <= shown[0] < 1e-28
     # and one with nearly all visits beyond: the bound must not fall below a Gaussian shift by the least of them
     sure = block(Shift(0.05, 0.05), 1.0, 400)(EPS)
     assert np.all(sure >= np.asarray(gaussian_delta(400 * 0.05 / 20, EPS)))

@@ -12,6 +12,7 @@ from scipy.stats import binom
 from netdp.accounting.token import stretches
 from netdp.accounting.token.events import Event, compose_events
 from netdp.accounting.token.sampled import Shift, block
+from netdp.numerics.binomial import most
 from netdp.privacy import gaussian_delta
 
 _spec = importlib.util.spec_from_file_location("walk_brute", Path(__file__).with_name("walk_brute.py"))
@@ -136,7 +137,7 @@ def test_openings_blocks_and_an_ending_cover_the_whole_walk(early, sigma):
     last, unlikely = stretches.ending(shift, q, w, size, early + size - 1, hidden=False)
     pieces = [
         stretches.blocks(shift, q, w, steps, size),
-        Event(stretches.opening(shift, q, w, early, 2), stretches.most(steps, w) + 1),
+        Event(stretches.opening(shift, q, w, early, 2), most(steps, w, stretches.UNLIKELY) + 1),
         Event(last, 1),
     ]
     curve = compose_events(pieces, 2 * stretches.UNLIKELY + unlikely)
@@ -266,9 +267,9 @@ def test_most_blocks_is_a_bound_and_not_a_silly_one(steps, size, w):
 
 def test_most_visits():
     for steps, chance in ((20, 0.05), (1000, 0.01), (10**5, 1e-3)):
-        count = stretches.most(steps, chance)
+        count = most(steps, chance, stretches.UNLIKELY)
         assert binom.sf(count, steps, chance) <= stretches.UNLIKELY < binom.sf(count - 1, steps, chance)
-    assert stretches.most(5, 0.9) == 5
+    assert most(5, 0.9, stretches.UNLIKELY) == 5
 
 
 def test_gaps_are_a_law_and_cover_the_exact_mean():

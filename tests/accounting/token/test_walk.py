@@ -237,7 +237,7 @@ def test_descent_counts_the_known_ends():
     n, steps, sigma = 20, 80, 4.0
     one = Event(lambda eps: np.asarray(gaussian_delta(1 / sigma, eps)) / (n - 1), 1)
     every = walk.single_steps(walk.Shift(1 / sigma, 1 / sigma), 1 / (n - 1), 1 / n, steps)
-    stretches = walk.most(steps, 1 / n) + 1
+    stretches = walk.most(steps, 1 / n, walk.UNLIKELY) + 1
     for sender, ends in (("receiver-known", 1), ("known", 2)):
         secret = walk.descent_bounds(WalkDescent(n, steps, sigma, step=0.1, clip=0.5, sender=sender))[0]()
         expected = compose_events([every, one.repeated(ends * stretches)], 1e-15)

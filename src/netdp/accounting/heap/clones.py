@@ -66,10 +66,11 @@ from numpy.typing import ArrayLike
 
 from netdp.errors import InvalidValue, Unsupported
 from netdp.numerics.arrays import UNIT, FloatArray
+from netdp.numerics.binomial import Law, sum_of
 from netdp.numerics.checks import between, non_negative, whole
 from netdp.privacy import ProfileCurve
 
-from .counts import NO_CELLS, Cells, Coins, Law, blank_cells, sum_of, symbol_cells
+from .counts import NO_CELLS, Cells, Coins, blank_cells, symbol_cells
 
 _LARGEST_EPSILON0 = 600.0
 _TOLERANCE = 3e-4  # relative, of ε read off a chord instead of computed

@@ -3,9 +3,7 @@
 (A heap is a set of reports without names or order. A symbol is a report for one of the two values in question, a blank one
 for neither. The observer is told what the proof hands it for nothing. `clones` has the words and the proofs.)
 
-Laws on whole numbers are computed along ratio recurrences from the mode, so that all terms are positive and only relative
-errors of a few units per step arise; each law carries the number of its steps and a bound on the mass outside its window
-(a geometric series beyond the ends). Numbers of symbols are taken in narrow bins, each with the δ of its lower end.
+Their laws are those of `netdp.numerics.binomial`. Numbers of symbols are taken in narrow bins, each with the δ of its lower end.
 """
 
 from __future__ import annotations
@@ -17,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from netdp.numerics.arrays import UNIT, FloatArray, IntArray
+from netdp.numerics.binomial import Law
 
-_OUTSIDE = 1e-30  # of the whole: what a window may leave out on each side
 _BIN = 2e-4  # relative width of a bin of s: moves ε by at most half of that
 _BIN_TOTAL, _BIN_BLANK = 2e-3, 1e-3  # the same, of T and of s, where blanks are counted
 _OUTSIDE_BLANK, _LIGHT = 1e-24, 1e-26  # and there windows are narrower, and cells lighter than this are not looked into
@@ -93,56 +91,6 @@ class Coins:
         return np.minimum(best, w * own * -np.expm1(eps - epsilon0))
 
 
-@dataclass(frozen=True)
-class Law:
-    """A law on whole numbers: `chance[i]` at least P(low + i), up to `steps` roundings; the mass elsewhere is ≤ `outside`."""
-
-    low: int
-    chance: FloatArray
-    outside: float
-    steps: int
-
-    @classmethod
-    def binomial(cls, trials: int, probability: float, outside: float = _OUTSIDE) -> Law:
-        if trials == 0 or probability == 0:
-            return cls(0, np.ones(1), 0.0, 0)
-        if probability >= 1:
-            return cls(trials, np.ones(1), 0.0, 0)
-        odds = probability / (1 - probability)
-        mode = min(trials, int((trials + 1) * probability))
-        reach = math.sqrt(-2 * math.log(outside))  # a first guess; the exact ends decide
-        width = math.ceil(reach * math.sqrt(trials * probability * (1 - probability))) + 12
-        while True:
-            low, high = max(0, mode - width), min(trials, mode + width)
-            up = np.arange(mode, high)
-            down = np.arange(mode, low, -1)
-            above = np.cumprod((trials - up) / (up + 1.0) * odds)
-            below = np.cumprod(down / (trials - down + 1.0) / odds)
-            chance = np.concatenate([below[::-1], [1.0], above])
-            whole = float(np.sort(chance).sum())
-            # beyond the ends the ratios keep falling: geometric series
-            left = low / (trials - low + 1.0) / odds
-            right = (trials - high) / (high + 1.0) * odds
-            if max(left, right) < 1:
-                missing = chance[0] * left / (1 - left) + chance[-1] * right / (1 - right)
-                if missing <= 2 * outside * whole:
-                    return cls(low, chance / whole, 2 * missing / whole, len(chance))
-            width += width // 2
-
-    def bins(self, relative: float, shift: int) -> tuple[IntArray, IntArray, FloatArray]:
-        """First and last number of every bin, and its mass; a bin that starts at x is 1 + relative·(x + shift) wide."""
-        high = self.low + len(self.chance) - 1
-        if relative * (high + shift) < 1:
-            first = np.arange(self.low, high + 1)
-            return first, first, self.chance
-        edges = [self.low]
-        while edges[-1] <= high:
-            edges.append(edges[-1] + 1 + int(relative * (edges[-1] + shift)))
-        first = np.array(edges[:-1], dtype=np.int64)
-        last = np.minimum(np.array(edges[1:], dtype=np.int64) - 1, high)
-        return first, last, np.add.reduceat(self.chance, first - self.low)
-
-
 class Cells(NamedTuple):
     """Bins of the number s of symbols in a heap, the victim's included; each is taken at its lower end."""
 
@@ -162,12 +110,6 @@ class Cells(NamedTuple):
 
 NO_CELLS = Cells(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0), 1.0, 0.0)
 """Nobody else in the heap."""
-
-
-def sum_of(one: Law, two: Law) -> Law:
-    chance = np.convolve(one.chance, two.chance)
-    steps = one.steps + two.steps + min(len(one.chance), len(two.chance))
-    return Law(one.low + two.low, chance, one.outside + two.outside, steps)
 
 
 def symbol_cells(law: Law, symbol: float) -> Cells:

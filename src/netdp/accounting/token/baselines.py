@@ -15,7 +15,7 @@ from .events import Event, compose_events, least
 from .graph_walk import visits_profile
 from .ring import heap_profile
 from .sampled import Shift, block, mixture
-from .walk import hidden_bounds, local_profile, more_delta, most_contributions, sampled_responses
+from .walk import contributions_law, hidden_bounds, local_profile, more_delta, most_contributions, sampled_responses
 
 _LOCAL = "every user publishes all its contributions, each with its own noise"
 _SHUFFLED = "a curator that everybody trusts publishes the histogram of every round's answers, without their owners"
@@ -90,15 +90,9 @@ def _curator_ring(protocol: RingSum) -> Guarantee:
 @curator.register
 def _curator_sum(protocol: WalkSum) -> Guarantee:
     """All contributions in noise of variance Tσ²: a shift of kΔ, k the number of u's visits, told or not."""
-    from scipy.stats import binom
-
     steps, chance = protocol.steps * protocol.tokens, 1.0 / protocol.n
-    count, unlikely = most_contributions(protocol)
-    k = np.arange(1.0, count + 1)
     mu = protocol.sensitivity / protocol.sigma
-    weights = np.asarray(binom.pmf(k, steps, chance))
-    if not unlikely:
-        weights[-1] = float(binom.sf(count - 1, steps, chance))
+    k, weights, unlikely = contributions_law(protocol)
     found = [compose_events([Event(mixture(k * mu / math.sqrt(steps), weights), 1)], unlikely)]
     if protocol.contributions is None:
         found += [bound() for bound in hidden_bounds(Shift(mu, mu), chance, 0.0, steps)]

@@ -29,7 +29,8 @@ import numpy as np
 
 from netdp.accounting.heap.clones import response_profile
 from netdp.accounting.table import certified
-from netdp.numerics.arrays import FloatArray, IntArray
+from netdp.numerics.arrays import UNIT, FloatArray, IntArray
+from netdp.numerics.binomial import Law
 from netdp.privacy import Adjacency, Claim, Guarantee, ProfileCurve
 from netdp.protocols.ring import RingHistogram
 from netdp.views import observer_set
@@ -105,27 +106,22 @@ def heap_profile(others: int, sure: int, domain: int, gamma: float) -> ProfileCu
     """δ(ε) of one response among `others` responses and `sure` uniform elements: E_B[δ among B uniform elements].
 
     B = Binomial(others, γ) + sure is taken in bins, each with the δ of its lower end: δ falls with B, for one more
-    element in the heap is post-processing. What lies far below the mean counts as if nothing hid u at all.
+    element in the heap is post-processing. What lies outside the window of the law counts as if nothing hid u at all.
 
     >>> print(f"{heap_profile(999, 500, 5, 0.5).epsilon(1e-6):.3f}")
     0.189
     """
     if gamma == 1 or others == 0:
         return response_profile(0, domain, gamma, sure=sure)
-    from scipy.stats import binom
-
     mean, deviation = others * gamma, math.sqrt(others * gamma * (1 - gamma))
     width = max(1, int(deviation / _PER_DEVIATION))
-    low, high = max(0, int(mean - 9 * deviation)), min(others, math.ceil(mean + 3 * deviation))
-    starts = np.arange(low, high + 1, width)
-    # the last bin reaches to the top; differences of upper tails above the mean, of lower ones below
-    below, above = binom.cdf(starts - 1, others, gamma), binom.sf(starts - 1, others, gamma)
-    weights = np.where(starts > mean, above - np.append(above[1:], 0.0), np.append(below[1:], 1.0) - below)
-    weights = np.maximum(weights, 0.0) * (1 + 1e-9) + 1e-30
+    law = Law.binomial(others, gamma)
+    starts = np.arange(law.low, law.low + len(law.chance), width)
+    weights = np.add.reduceat(law.chance, starts - law.low) * (1 + 16 * UNIT * (law.steps + 64))
     epsilons = response_profile(0, domain, gamma, sure=sure + int(mean)).epsilons
     bare = response_profile(0, domain, gamma)
     epsilons = np.union1d(epsilons, bare.epsilons)
-    total = np.asarray(bare.delta(epsilons)) * float(below[0]) * (1 + 1e-9)
+    total = np.asarray(bare.delta(epsilons)) * law.outside
     for start, weight in zip(starts.tolist(), weights.tolist(), strict=True):
         curve = response_profile(0, domain, gamma, sure=sure + start, epsilons=epsilons)
         total += weight * np.asarray(curve.delta(epsilons))

@@ -32,13 +32,13 @@ sums are mixtures on both sides, around 2kx and kx, and easier to tell apart (`t
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import NamedTuple
 
 import numpy as np
 
 from netdp.numerics.arrays import FloatArray
+from netdp.numerics.binomial import visits
 from netdp.privacy import gaussian_delta
 
 from .events import Profile
@@ -68,7 +68,7 @@ def sampled(local: Profile, q: float) -> Profile:
 def block(shift: Shift, q: float, shortest: int, longest: int | None = None) -> Profile:
     """δ_block for a sum over `shortest` to `longest` steps; a single step is a block of one."""
     length = shortest if longest is None else longest
-    k, weight, tail = _visits(length, q)
+    k, weight = visits(length, q, 1)
     present = -math.expm1(length * math.log1p(-q)) if q < 1 else 1.0
     near, far = k * shift.near / math.sqrt(shortest), k * shift.far / math.sqrt(shortest)
 
@@ -79,7 +79,7 @@ def block(shift: Shift, q: float, shortest: int, longest: int | None = None) -> 
         if shift.far > shift.near:
             beta = np.exp(eps)[:, None] / (1 + grown)
             parts = beta * parts + (1 - beta) * np.asarray(gaussian_delta(far, inner))
-        return np.asarray(parts @ weight + tail)
+        return np.asarray(parts @ weight)
 
     return profile
 
@@ -95,17 +95,3 @@ def mixture(mus: FloatArray, weights: FloatArray, least: float = 1e-28) -> Profi
     rest = float(weights[~kept].sum()) * (1 + 1e-9)
     mus, weights = mus[kept], weights[kept] * (1 + 1e-12)
     return lambda eps: np.asarray(np.asarray(gaussian_delta(mus, eps[:, None])) @ weights) + rest
-
-
-@functools.lru_cache(maxsize=4096)  # the same at every σ of a search
-def _visits(length: int, q: float) -> tuple[FloatArray, FloatArray, float]:
-    """k = 1, 2, … and P(k) for k ~ Binomial(length, q), up to a tail of probability at most the third value."""
-    from scipy.stats import binom
-
-    k = np.arange(1, length + 1)[:60]
-    tails = binom.sf(k, length, q)
-    most = min(int(np.searchsorted(-tails, -1e-32)) + 1, len(k))
-    weight = np.asarray(binom.pmf(k[:most], length, q)) * (1 + 1e-9)
-    count = k[:most].astype(np.float64)
-    count.flags.writeable = weight.flags.writeable = False
-    return count, weight, float(tails[most - 1]) * (1 + 1e-9)

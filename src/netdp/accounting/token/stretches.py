@@ -38,6 +38,7 @@ import math
 import numpy as np
 
 from netdp.numerics.arrays import FloatArray
+from netdp.numerics.binomial import beyond, visits
 
 from .events import Event, Profile
 from .sampled import Shift, block, mixture
@@ -78,7 +79,7 @@ def opening(shift: Shift, q: float, w: float, size: int, known: int) -> Profile:
     for first, last in [*bins(known + 1, size - 1), (size, size)]:
         chance = (1 - w) ** first - (0.0 if first == size else (1 - w) ** (last + 1))
         parts.append((chance * (1 - q) ** known, block(shift, q, first, last)))
-        k, among = _visits(last, q)
+        k, among = visits(last, q)
         for f, named in zip(range(1, known + 1), _named(known, q), strict=True):
             mus += list(shift.near * (f + k) / math.sqrt(first))
             weights += list(chance * named * among)
@@ -95,18 +96,16 @@ def ending(shift: Shift, q: float, w: float, shortest: int, longest: int, *, hid
 
     hidden : nothing is known of the path; else all of it is told.
     """
-    from scipy.stats import binom
-
-    visits = 1
-    while visits < 60 and float(binom.sf(visits, longest, w)) > 1e-17:
-        visits += 1
+    often = 1
+    while often < 60 and beyond(often, longest, w) > 1e-17:
+        often += 1
     parts = _hidden_ending if hidden else _told_ending
-    profile = parts(shift, q, w, shortest, longest, visits)
-    return (lambda eps: np.minimum(profile(eps), 1.0)), float(binom.sf(visits, longest, w))
+    profile = parts(shift, q, w, shortest, longest, often)
+    return (lambda eps: np.minimum(profile(eps), 1.0)), beyond(often, longest, w)
 
 
-def _hidden_ending(shift: Shift, q: float, w: float, shortest: int, longest: int, visits: int) -> Profile:
-    """Blocks between v ≤ `visits` visits, nothing told."""
+def _hidden_ending(shift: Shift, q: float, w: float, shortest: int, longest: int, visits_of_o: int) -> Profile:
+    """Blocks between v ≤ `visits_of_o` visits, nothing told."""
     quiet = [(first, block(shift, q, first, last)) for first, last in bins(shortest, longest)]
     pairs = []
     for first, last in bins(0, max(0, (longest - 1) // 2)):  # the shorter of two
@@ -115,7 +114,7 @@ def _hidden_ending(shift: Shift, q: float, w: float, shortest: int, longest: int
         pairs.append((2 * w * (last - first + 1), shorter, longer))
     lengths = bins(1, max(1, longest - 2), 1.5)
     pieces = [block(shift, q, first, last) for first, last in lengths]
-    weights = [(v + 1, _weights(w, v, longest, lengths)) for v in range(2, visits + 1)]
+    weights = [(v + 1, _weights(w, v, longest, lengths)) for v in range(2, visits_of_o + 1)]
 
     def profile(eps: FloatArray) -> FloatArray:
         total: FloatArray = np.max([(1 - w) ** first * part(eps) for first, part in quiet], axis=0)
@@ -133,30 +132,30 @@ def _hidden_ending(shift: Shift, q: float, w: float, shortest: int, longest: int
     return profile
 
 
-def _told_ending(shift: Shift, q: float, w: float, shortest: int, longest: int, visits: int) -> Profile:
-    """The path told, v ≤ `visits` visits."""
+def _told_ending(shift: Shift, q: float, w: float, shortest: int, longest: int, visits_of_o: int) -> Profile:
+    """The path told, v ≤ `visits_of_o` visits."""
     near = shift.near
     quiet = []
     for first, last in bins(shortest, longest):
-        k, among = _visits(last, q)
+        k, among = visits(last, q)
         quiet.append(mixture(k * near / math.sqrt(first), (1 - w) ** first * among))
     mus, weights = [], []
     for first, last in bins(0, max(0, (longest - 1) // 2)):  # the shorter of two parts
-        k, among = _visits(last, q)
+        k, among = visits(last, q)
         other = max(1, first, shortest - 1 - last)
-        l, beside = _visits(longest - 1 - first, q)  # noqa: E741  as k
-        energy = (k[:, None] ** 2 / first if first else 0.0 * k[:, None]) + l[None, :] ** 2 / other
+        l, beside = visits(longest - 1 - first, q)  # noqa: E741  as k
+        energy = (k[:, None] ** 2 / first if first else np.zeros((len(k), 1))) + l[None, :] ** 2 / other
         mus.append(near * np.sqrt(energy).ravel())
         weights.append(2 * w * (last - first + 1) * np.outer(among, beside).ravel())
     once = mixture(np.concatenate(mus), np.concatenate(weights), 1e-22)
     anywhere = -math.expm1(longest * math.log1p(-q)) if q < 1 else 1.0
     lengths = bins(1, max(1, longest - 2), 1.5)
-    inside = [_visits(last, q) for _, last in lengths]
+    inside = [visits(last, q) for _, last in lengths]
     sizes = np.concatenate(
         [k[1:] * near / math.sqrt(first) for (first, _), (k, _) in zip(lengths, inside, strict=True)]
     )
     totals, several = np.zeros(len(sizes)), []
-    for v in range(2, visits + 1):
+    for v in range(2, visits_of_o + 1):
         chances = _weights(w, v, longest, lengths)
         weight = np.concatenate([chance * among[1:] for chance, (_, among) in zip(chances, inside, strict=True)])
         totals += weight
@@ -172,12 +171,12 @@ def _told_ending(shift: Shift, q: float, w: float, shortest: int, longest: int, 
     return profile
 
 
-def _weights(w: float, visits: int, longest: int, lengths: list[tuple[int, int]]) -> list[float]:
+def _weights(w: float, v: int, longest: int, lengths: list[tuple[int, int]]) -> list[float]:
     """(v+1)w^v·C(R−1−a, v−1) added up over ranges of a, at the longest R."""
     from scipy.special import comb
 
-    scale = (visits + 1) * w**visits
-    return [scale * float(np.sum(comb(longest - 1 - np.arange(a, b + 1), visits - 1))) for a, b in lengths]
+    scale = (v + 1) * w**v
+    return [scale * float(np.sum(comb(longest - 1 - np.arange(a, b + 1), v - 1))) for a, b in lengths]
 
 
 def mean(parts: list[tuple[float, Profile]]) -> Profile:
@@ -228,17 +227,6 @@ def most_blocks(steps: int, size: int, w: float) -> int:
     return min(high, steps)
 
 
-@functools.lru_cache(maxsize=1024)
-def most(steps: int, chance: float, unlikely: float = UNLIKELY) -> int:
-    """N with P(Binomial(steps, chance) > N) ≤ unlikely."""
-    from scipy.stats import binom
-
-    count = int(binom.isf(unlikely * 0.99, steps, chance))
-    while float(binom.sf(count, steps, chance)) > unlikely:  # isf works with 1 − p, and rounds
-        count += 1
-    return min(count, steps)
-
-
 def gap_mixture(near: float, chance: float) -> Profile:
     """One contribution, covered by the noise of the steps until the next visit of u or O: a geometric gap, told."""
     mus, weights = [], []
@@ -260,20 +248,7 @@ def gap_profile(covered: list[tuple[int, Profile]], chance: float) -> Profile:
     return mean(parts)
 
 
-@functools.lru_cache(maxsize=4096)  # the same at every σ of a search
-def _visits(length: int, q: float) -> tuple[FloatArray, FloatArray]:
-    """k = 0, 1, … and P(k) for k ~ Binomial(length, q); less than 10⁻³⁰ is left out."""
-    from scipy.stats import binom
-
-    far = length * q + 15 * math.sqrt(length * q) + 60
-    k = np.arange(0.0, min(length, int(far)) + 1)
-    keep = int(np.searchsorted(-np.asarray(binom.sf(k, length, q)), -1e-30)) + 1
-    chances = np.asarray(binom.pmf(k[:keep], length, q)) * (1 + 1e-9)
-    k.flags.writeable = chances.flags.writeable = False
-    return k[:keep], chances
-
-
 __all__ = [
-    "UNLIKELY", "bins", "block_cut", "blocks", "ending", "gap_mixture", "gap_profile", "mean", "most", "most_blocks",
+    "UNLIKELY", "bins", "block_cut", "blocks", "ending", "gap_mixture", "gap_profile", "mean", "most_blocks",
     "opening", "single_steps",
 ]  # fmt: skip

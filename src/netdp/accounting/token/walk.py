@@ -51,6 +51,8 @@ import numpy as np
 
 from netdp.accounting.table import certified
 from netdp.errors import InvalidValue, Unsupported
+from netdp.numerics.arrays import FloatArray
+from netdp.numerics.binomial import beyond, most, visits
 from netdp.privacy import Adjacency, Claim, Guarantee, ProfileCurve
 from netdp.privacy.profile import composed
 from netdp.protocols import WalkDescent, WalkHistogram, WalkSum
@@ -59,7 +61,7 @@ from netdp.protocols.walk import KNOWN_ENDS
 from .events import Event, Profile, compose_events, least
 from .ring import heap_profile
 from .sampled import Shift, gaussian, mixture
-from .stretches import UNLIKELY, bins, blocks, ending, gap_mixture, gap_profile, most, opening, single_steps
+from .stretches import UNLIKELY, bins, blocks, ending, gap_mixture, gap_profile, opening, single_steps
 
 Bound = Callable[[], ProfileCurve]
 
@@ -168,7 +170,9 @@ def _descent_bounds(protocol: WalkDescent, colluders: int, adjacency: str) -> li
         if not ends:
             return compose_events(_every_step(shift, q, w, protocol.steps, named=protocol.release == "named"))
         one = gaussian(shift.near)
-        seen = Event(lambda eps: q * one(eps), ends * (most(protocol.steps, w) + 1))  # a named release is one of these
+        seen = Event(
+            lambda eps: q * one(eps), ends * (most(protocol.steps, w, UNLIKELY) + 1)
+        )  # a named release is one of these
         return compose_events([single_steps(shift, q, w, protocol.steps), seen], UNLIKELY)
 
     def iteration() -> ProfileCurve:
@@ -310,7 +314,7 @@ def _pieces(
     size, later = min(fitting, key=lambda option: option[1].weight)
     longest = min(steps, max(2 * size - 1, early + size - 1))
     last, unlikely = ending(shift, q, w, min(size, longest), longest, hidden=False)
-    openings = Event(opening(shift, q, w, early, known), most(steps, w) + 1)
+    openings = Event(opening(shift, q, w, early, known), most(steps, w, UNLIKELY) + 1)
     return [later, openings, Event(last, 1)], 2 * UNLIKELY + unlikely
 
 
@@ -338,15 +342,20 @@ def most_contributions(
 
 def local_profile(protocol: WalkSum | WalkDescent, mu: float) -> ProfileCurve:
     """Local DP: every contribution of u shown with its own noise, their number too (its law does not depend on data)."""
-    from scipy.stats import binom
-
-    count, unlikely = most_contributions(protocol)
-    steps = protocol.steps * getattr(protocol, "tokens", 1)
-    k = np.arange(1.0, count + 1)
-    weights = np.asarray(binom.pmf(k, steps, 1.0 / protocol.n))
-    if not unlikely:
-        weights[-1] = float(binom.sf(count - 1, steps, 1.0 / protocol.n))
+    k, weights, unlikely = contributions_law(protocol)
     return compose_events([Event(mixture(np.sqrt(k) * mu, weights), 1)], unlikely)
+
+
+def contributions_law(protocol: WalkSum | WalkDescent) -> tuple[FloatArray, FloatArray, float]:
+    """How often a user contributes, k ≥ 1, with which probability; and that of more often, which is left to δ."""
+    count, unlikely = most_contributions(protocol)
+    steps, chance = protocol.steps * getattr(protocol, "tokens", 1), 1.0 / protocol.n
+    k, weights = visits(steps, chance, 1)
+    if unlikely:  # what `visits` does not list singly is left to δ as well
+        return k[k <= count], weights[k <= count], unlikely + float(weights[-1])
+    # a cap: whoever is visited more often contributes so often
+    reached = beyond(count - 1, steps, chance)
+    return np.append(k[k < count], float(count)), np.append(weights[k < count], reached), 0.0
 
 
 def more_delta(curve: ProfileCurve, extra: float) -> ProfileCurve:
