@@ -5,13 +5,13 @@ import pytest
 
 from netdp.accounting.linear_gaussian import shift_energy
 from netdp.errors import Unsupported
-from netdp.views import LinearGaussianView, Noise
+from netdp.views import Noise, Seen
 
 
 def view(A, B, observers=(0,)):
     A, B = np.array(A, dtype=float), np.array(B, dtype=float)
     noises = tuple(Noise("own", (i + 1,)) for i in range(B.shape[1]))
-    return LinearGaussianView(observers, A, B, noises, np.zeros((len(A), 3), dtype=np.int64))
+    return Seen(observers, A, B, noises, np.zeros((len(A), 3), dtype=np.int64))
 
 
 def test_one_message():
