@@ -102,6 +102,15 @@ def test_histograms_are_calibrated_by_their_share_of_random_answers(protocol, op
     assert max(account(less, who).worst_epsilon(delta) for who in sets) > epsilon
 
 
+@pytest.mark.parametrize("colluders", [0, -1, [0, 1], 0.5, True])
+@pytest.mark.parametrize(
+    "protocol", [netdp.WalkHistogram(20, 40, domain=3, gamma=0.5), netdp.WalkSum(20, 40, 1.0), EXACT["gossip"][0]]
+)
+def test_colluders_is_how_many(protocol, colluders):
+    with pytest.raises(InvalidValue, match="colluders must be a whole number ≥ 1"):
+        calibrate(protocol, 1.0, DELTA, colluders=colluders)
+
+
 def test_shuffling_is_calibrated_by_its_reports():
     protocol = netdp.Shuffle(graphs.complete(60), 4, epsilon0=0.1)
     found = calibrate(protocol, 0.5, 1e-3)
@@ -134,7 +143,11 @@ def test_what_no_noise_can_meet_is_refused_with_a_reason():
         calibrate(nothing, 1.0, DELTA)
     with pytest.raises(Unsupported, match="closing=True"):
         calibrate(netdp.RingSum(6, 3, sigma=1.0, closing=False), 1.0, DELTA)
-    for protocol in (netdp.Local(5, sigma=1.0), netdp.RingSum(6, 1, sigma=1.0), netdp.GossipDescent(STAR, 1, 1, 1.0, 0.1)):
+    for protocol in (
+        netdp.Local(5, sigma=1.0),
+        netdp.RingSum(6, 1, sigma=1.0),
+        netdp.GossipDescent(STAR, 1, 1, 1.0, 0.1),
+    ):
         with pytest.raises(Unsupported, match="no noise level meets epsilon = 0 at delta = 0; ask for delta > 0"):
             calibrate(protocol, 0.0, 0.0)
     with pytest.raises(Unsupported, match="no noise level meets"):

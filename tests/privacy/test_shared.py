@@ -29,9 +29,7 @@ def test_questions_broadcast_against_the_entries():
     assert found.shape == (4, 3)
     for i, epsilon in enumerate(asked[:, 0]):
         np.testing.assert_array_equal(found[i], shared.delta(epsilon))
-    np.testing.assert_array_equal(
-        shared.epsilon([0.01, 0.2, 0.3]), [TWO.epsilon(0.01)[1], TWO.epsilon(0.2)[0], np.nan]
-    )
+    np.testing.assert_array_equal(shared.epsilon([0.01, 0.2, 0.3]), [TWO.epsilon(0.01)[1], TWO.epsilon(0.2)[0], np.nan])
     pairs = SharedCurve(ONE, [[-1, 0], [0, -1]])
     np.testing.assert_array_equal(pairs.delta(0.0), [[np.nan, 0.5], [0.5, np.nan]])
     np.testing.assert_array_equal(pairs.delta([0.0, 1.0]), [[np.nan, 0.0], [0.5, np.nan]])

@@ -77,8 +77,7 @@ def of_the_package():
     return {
         kind: cls
         for kind, cls in Protocol.kinds().items()
-        if cls.__module__.startswith("netdp.")
-        and getattr(sys.modules[cls.__module__], cls.__qualname__, None) is cls
+        if cls.__module__.startswith("netdp.") and getattr(sys.modules[cls.__module__], cls.__qualname__, None) is cls
     }
 
 
@@ -136,7 +135,7 @@ def test_it_says_what_it_is_in_one_line(example):
 @each
 def test_fields_are_replaced_by_name(example):
     p = example.protocol
-    ((name, value),) = example.change.items()
+    (name,) = example.change
     other = p.replace(**example.change)
     assert type(other) is type(p)
     assert json.dumps(other.to_dict()[name]) != json.dumps(p.to_dict()[name])
@@ -245,15 +244,13 @@ def test_options_that_it_does_not_know_are_refused_by_name(example):
             with pytest.raises(InvalidValue, match="takes no option 'adjacency'"):
                 ask()
     if "adjacency" in certified.options(p):  # taken, and said so; or refused: never another one without a word
-        try:
+        if p.kind == "walk-histogram":
+            with pytest.raises((InvalidValue, Unsupported), match="zero-out"):
+                account(p, [0], adjacency="zero-out")
+        else:
             assert account(p, [0], adjacency="zero-out").adjacency == "zero-out"
-        except NetdpRefusal as refusal:
-            assert "zero-out" in str(refusal)
     with pytest.raises(InvalidValue, match="unknown method 'magic'"):
         account(p, example.observers, method="magic", **options)
-
-
-NetdpRefusal = (InvalidValue, Unsupported)
 
 
 def reason(refusal, protocol):

@@ -132,7 +132,9 @@ def test_convergence_rates(graph, run_columns):
     gap = spectral_gap(graph)
     plain, fast = Gossip(graph, rounds=1, sigma=1.0), Gossip(graph, rounds=1, sigma=1.0, accelerated=True)
     late = (int(6 / gap), int(12 / gap))
-    measured = (spread_after(run_columns, plain, late[1]) / spread_after(run_columns, plain, late[0])) ** (1 / (late[1] - late[0]))
+    measured = (spread_after(run_columns, plain, late[1]) / spread_after(run_columns, plain, late[0])) ** (
+        1 / (late[1] - late[0])
+    )
     assert measured == pytest.approx(1 - gap, rel=1e-3)
     # Accelerated, the spread swings around its decay: compare its peaks in two windows.
     span = int(8 / np.sqrt(gap))
@@ -175,7 +177,7 @@ def test_refusals():
         simulate(protocol, np.zeros(12), seed=0, record=[40])
     with pytest.raises(InvalidValue, match="no node 40"):
         simulate(PROTOCOLS["erdos-renyi"], np.zeros(12), seed=0, record=[40])
-    with pytest.raises(InvalidValue, match="first argument must be a protocol such as .*got 'gossip'"):
+    with pytest.raises(InvalidValue, match=r"first argument must be a protocol such as .*got 'gossip'"):
         simulate("gossip", np.zeros(12), seed=0)
     with pytest.raises(TypeError, match="banana"):
         simulate(protocol, np.zeros(12), seed=0, banana=1)
@@ -191,6 +193,8 @@ def test_values_are_held_to_the_sensitivity(name):
         simulate(protocol, values, seed=0)
     clipped = simulate(protocol, values, seed=0, bounds=(0, 1))
     assert np.array_equal(clipped.estimates, simulate(protocol, np.minimum(values, 1.0), seed=0).estimates)
-    assert np.array_equal(simulate(protocol, values, 0, bounds=0.5).estimates, simulate(protocol, values / 3, 0).estimates)
+    assert np.array_equal(
+        simulate(protocol, values, 0, bounds=0.5).estimates, simulate(protocol, values / 3, 0).estimates
+    )
     with pytest.raises(InvalidValue, match=r"\[0, 2\] is 2 across, more than the sensitivity 1"):
         simulate(protocol, values, seed=0, bounds=(0, 2))

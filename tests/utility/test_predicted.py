@@ -154,7 +154,10 @@ def test_shuffling(protocol, mechanism, values, null):
     squares = np.array(
         [((collect(protocol, used, values, seed, **asked).estimate - truth) ** 2).sum() for seed in range(1500)]
     )
-    assert abs(squares.mean() - predicted.total) < 4 * squares.std() / np.sqrt(len(squares)), (squares.mean(), predicted)
+    assert abs(squares.mean() - predicted.total) < 4 * squares.std() / np.sqrt(len(squares)), (
+        squares.mean(),
+        predicted,
+    )
     assert (predicted.sampling > 0) == (protocol.reporting == "single")
 
 

@@ -100,7 +100,7 @@ def test_a_walk_that_became_public_is_a_public_path(protocol):
 def test_a_walk_of_another_length_size_or_along_no_edge_is_refused():
     walk = WalkSum(4, steps=4, sigma=1.0)
     for paths in ([[0, 1, 2]], [[0, 1, 2, 3]] * 2):
-        with pytest.raises(InvalidValue, match="take run.transcript of a run of this protocol"):
+        with pytest.raises(InvalidValue, match=r"take run\.transcript of a run of this protocol"):
             realised(walk, TokenTranscript(4, paths))
     with pytest.raises(InvalidValue, match="has 5 users"):
         realised(walk, TokenTranscript(5, [[0, 1, 2, 3]]))

@@ -14,10 +14,10 @@ point cannot tell a noise-free direction from a faint one, it is refused.
 B + E = (I + EB⁺)B on the range of B, ‖EB⁺‖ ≤ p·u·κ with κ the condition number: whitening changes by that factor, the energy by
 at most twice it and its square. p = 8·(rows + columns) is added.
 
-**Scale.** Each message is first divided by the size of its noise (a power of two, so nothing is rounded): a message in small units
-is no fainter than in large ones. A message without any noise shows every value in it, however small its coefficient. Otherwise the
-computed complement of the range is tilted towards the singular vector i by at most p·u·‖B‖/s_i, so a column a inside the range sticks
-out of it by at most p·u·(‖B‖·‖whitened a‖ + ‖a‖); a column that sticks out further leaves the range.
+**Scale.** Each message is first divided by the size of its noise (a power of two, so nothing is rounded): a message in small
+units is no fainter than in large ones. A message without any noise shows every value in it, however small its coefficient.
+Otherwise the computed complement of the range is tilted towards the singular vector i by at most p·u·‖B‖/s_i, so a column a
+inside the range sticks out of it by at most p·u·(‖B‖·‖whitened a‖ + ‖a‖); one that sticks out further leaves the range.
 """
 
 from __future__ import annotations

@@ -46,7 +46,9 @@ def party_values(values: npt.ArrayLike, n: int, parties: int | None = None) -> F
     if data.shape[1] == 0:
         raise InvalidValue(f"values must have at least one column, got shape {given.shape}")
     if not np.isfinite(data).all():
-        raise InvalidValue(f"the value of party {int(np.argwhere(~np.isfinite(data))[0, 0]) % (parties or n)} is not finite")
+        raise InvalidValue(
+            f"the value of party {int(np.argwhere(~np.isfinite(data))[0, 0]) % (parties or n)} is not finite"
+        )
     return data
 
 

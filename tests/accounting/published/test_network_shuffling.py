@@ -158,7 +158,9 @@ def test_a_gap_that_cannot_be_computed_is_refused(monkeypatch):
     monkeypatch.setattr(paper, "_line", lambda graph: None)
     monkeypatch.setattr(paper, "_factorised", lambda graph, N, sign: lambda b: b)  # an inverse that is none
     slow = graphs.Graph.from_edges(3001, graphs.ring(3001).edges())
-    with pytest.raises(Unsupported, match=r"could not be computed reliably .residual.*netdp.graphs.certificate.spectral_bound"):
+    with pytest.raises(
+        Unsupported, match=r"could not be computed reliably .residual.*netdp.graphs.certificate.spectral_bound"
+    ):
         paper.gap(slow)
 
 
