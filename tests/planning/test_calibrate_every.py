@@ -85,7 +85,7 @@ def test_the_target_is_met_and_two_per_cent_less_noise_does_not_meet_it(name):
     ("protocol", "options", "sets"),
     [
         (netdp.RingHistogram(14, 2, domain=3, gamma=0.5), {}, [[v] for v in range(14)]),
-        (netdp.RingHistogram(14, 2, domain=3, gamma=0.5, closing=False), {}, [[v] for v in range(13)]),
+        (netdp.RingHistogram(14, 2, domain=3, gamma=0.5, closing=False), {}, [[v] for v in range(14)]),
         (netdp.WalkHistogram(20, 40, domain=3, gamma=0.5), {}, [[3]]),
         (netdp.WalkHistogram(20, 40, domain=3, gamma=0.5), {"colluders": 3}, [[3, 4, 9]]),
     ],
@@ -100,6 +100,15 @@ def test_histograms_are_calibrated_by_their_share_of_random_answers(protocol, op
     assert max(account(found, who).worst_epsilon(delta) for who in sets) <= epsilon
     less = found.replace(gamma=0.98 * found.gamma)
     assert max(account(less, who).worst_epsilon(delta) for who in sets) > epsilon
+
+
+@pytest.mark.parametrize("n", [3, 6])
+@pytest.mark.parametrize("closing", [True, False, 0.3])
+def test_on_a_ring_the_second_and_the_last_but_one_learn_most(n, closing):
+    for rounds in (1, 3):
+        ring = netdp.RingHistogram(n, rounds, domain=3, gamma=0.4, closing=closing)
+        learned = [account(ring, [v]).worst_epsilon(DELTA) for v in range(n)]
+        assert max(learned) <= max(learned[1], learned[n - 2]) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("colluders", [0, -1, [0, 1], 0.5, True])
