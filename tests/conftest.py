@@ -12,6 +12,8 @@ import pytest
 from hypothesis import settings
 
 from netdp import graphs
+from netdp.numerics.values import party_values
+from netdp.simulate.run import Values, execute
 
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
@@ -36,6 +38,26 @@ def exact_factors():
 def brute_force():
     """The module of exact rational computations."""
     return brute
+
+
+class _Columns(Values):
+    """Values whose every column is a run of its own: each is held to the sensitivity, not the columns together."""
+
+    def of(self, protocol, *, rows=None):
+        data = party_values(self.given, protocol.n if rows is None else rows)
+        assert (np.ptp(data, axis=0) <= protocol.sensitivity * (1 + 1e-9)).all()
+        return data
+
+
+@pytest.fixture(scope="session")
+def run_columns():
+    """Many independent runs at once, as columns; `normal` puts other numbers in place of the noise."""
+
+    def run(protocol, values, seed, record=None, normal=None):
+        drawn = np.random.default_rng(seed).standard_normal if normal is None else normal
+        return execute(protocol, _Columns(values), seed, drawn, record)
+
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -15,11 +15,16 @@ PUBLIC = [
     "Graph",
     "GraphWalkSum",
     "Guarantee",
+    "LinearGaussianView",
+    "LinearProtocol",
     "Local",
     "LocalDescent",
     "NetdpError",
+    "Observers",
     "PathSum",
+    "Plan",
     "Policy",
+    "Protocol",
     "RandomizedGossip",
     "RingHistogram",
     "RingSum",
@@ -44,6 +49,16 @@ def test_public_names_are_pinned():
     assert sorted(netdp.__all__) == PUBLIC
     assert all(getattr(netdp, name) is not None for name in PUBLIC)
     assert set(PUBLIC) <= set(dir(netdp))
+
+
+def test_every_room_is_an_attribute():
+    """`netdp.planning.target` works without an import of its own; what is typed on a command line is no room to import."""
+    from pathlib import Path
+
+    here = {path.name for path in Path(netdp.__file__).parent.iterdir() if (path / "__init__.py").is_file()}
+    assert here <= {*netdp._ROOMS, "cli"}
+    assert all(getattr(netdp, room).__name__ == f"netdp.{room}" for room in netdp._ROOMS)
+    assert set(netdp._ROOMS) <= set(dir(netdp))
 
 
 def test_unknown_names_are_refused():

@@ -22,9 +22,14 @@ _PUBLIC = {
     "Graph": "netdp.graphs",
     "Guarantee": "netdp.privacy",
     "Local": "netdp.protocols",
+    "LinearGaussianView": "netdp.views",
+    "LinearProtocol": "netdp.views",
     "LocalDescent": "netdp.protocols",
     "NetdpError": "netdp.errors",
+    "Observers": "netdp.privacy",
     "PathSum": "netdp.protocols",
+    "Plan": "netdp.planning",
+    "Protocol": "netdp.protocols",
     "RandomizedGossip": "netdp.protocols",
     "VaryingGossip": "netdp.protocols",
     "Policy": "netdp.planning",
@@ -45,15 +50,19 @@ _PUBLIC = {
 }
 _ROOMS = (
     "errors",
+    "numerics",
     "graphs",
     "privacy",
     "mechanisms",
     "protocols",
     "views",
     "accounting",
+    "utility",
+    "planning",
     "simulate",
     "learn",
     "report",
+    "reproduce",
 )
 
 __all__ = [  # pinned by tests/test_public.py
@@ -66,11 +75,16 @@ __all__ = [  # pinned by tests/test_public.py
     "Graph",
     "GraphWalkSum",
     "Guarantee",
+    "LinearGaussianView",
+    "LinearProtocol",
     "Local",
     "LocalDescent",
     "NetdpError",
+    "Observers",
     "PathSum",
+    "Plan",
     "Policy",
+    "Protocol",
     "RandomizedGossip",
     "RingHistogram",
     "RingSum",
@@ -94,10 +108,10 @@ if TYPE_CHECKING:
     from netdp.accounting import account, local_dp, pairwise, trusted_curator
     from netdp.errors import NetdpError
     from netdp.graphs import Graph
-    from netdp.planning import Policy
+    from netdp.planning import Plan, Policy
     from netdp.planning.calibrate import calibrate
     from netdp.planning.gossip.plan import plan
-    from netdp.privacy import Guarantee
+    from netdp.privacy import Guarantee, Observers
     from netdp.protocols import (
         Central,
         CentralDescent,
@@ -108,6 +122,7 @@ if TYPE_CHECKING:
         Local,
         LocalDescent,
         PathSum,
+        Protocol,
         RandomizedGossip,
         RingHistogram,
         RingSum,
@@ -119,6 +134,7 @@ if TYPE_CHECKING:
     )
     from netdp.simulate import simulate
     from netdp.utility import ExpectedError, expected_error
+    from netdp.views import LinearGaussianView, LinearProtocol
 
     from . import graphs
 

@@ -22,7 +22,7 @@ def test_epsilon_is_the_exact_gaussian_one():
     np.testing.assert_allclose(loss.mu[others], np.sqrt(loss.factor[others]) * 2 / 3, rtol=1e-12)
     np.testing.assert_array_equal(loss.epsilon(1e-5)[others], gaussian_epsilon(loss.mu[others], 1e-5))
     assert np.isnan(loss.epsilon(1e-5)[3])
-    assert loss.observers == (3,)
+    assert loss.observers == netdp.Observers((3,))
     assert loss.adjacency == "replace"
 
 
@@ -38,7 +38,8 @@ def test_an_ambiguous_observer_is_refused_and_names_win():
         # the party named '2' is the node 1, all the way down: nothing is looked up twice
         plain = account(protocol.replace(graph=graphs.Graph.from_edges(5, NUMBERED.edges())), [1], method=method)
         named = account(protocol, observers=["2"], method=method)
-        assert named.observers == (1,)
+        assert named.observers == netdp.Observers((1,), names=("2",))
+        assert named.names == ("1", "2", "3", "4", "5")
         np.testing.assert_array_equal(named.factor, plain.factor)
     for v in range(5):
         np.testing.assert_array_equal(account(protocol, [NUMBERED.label(v)]).factor, pairwise(protocol).factor[:, v])
@@ -59,22 +60,26 @@ def test_names_are_looked_up_once_in_every_family(method, build, names, numbers)
     unnamed = account(build(graphs.Graph.from_edges(5, NUMBERED.edges())), numbers, method=method)
     named = account(build(NUMBERED), names, method=method)
     np.testing.assert_array_equal(named.epsilon(1e-3), unnamed.epsilon(1e-3))
-    assert named.observers == unnamed.observers
+    parties = tuple(v for v in numbers if v != "curator")
+    assert named.observers.parties == unnamed.observers.parties == parties
+    assert named.observers.names == tuple(name for name in names if name != "curator")
+    assert unnamed.observers.names is None
 
 
 def test_baselines():
     protocol = Gossip(graphs.hypercube(6), rounds=9, sigma=4.0)
-    assert float(local_dp(protocol).mu) == 0.25
-    assert float(trusted_curator(protocol).mu) == pytest.approx(0.25 / 8)
+    assert local_dp(protocol).mu.tolist() == [0.25] * 64
+    assert trusted_curator(protocol).mu == pytest.approx(np.full(64, 0.25 / 8))
     assert local_dp(protocol).claim == "exact"
+    assert local_dp(protocol).observers == netdp.Observers(roles=("everybody",))
 
 
 def test_headline_no_curator_needed():
     """Masked gossip on a hypercube: within a tenth of the curator's ε, for every pair, and the same error."""
     protocol = Gossip(graphs.hypercube(6), rounds=20, sigma=2.0, masks=100.0)
     worst = pairwise(protocol).worst_epsilon(1e-6)
-    assert worst < 1.1 * float(trusted_curator(protocol).epsilon(1e-6))
-    assert worst < float(local_dp(protocol).epsilon(1e-6)) / 8
+    assert worst < 1.1 * trusted_curator(protocol).worst_epsilon(1e-6)
+    assert worst < local_dp(protocol).worst_epsilon(1e-6) / 8
     assert netdp.expected_error(protocol).rmse == pytest.approx(2.0 / 8, rel=1e-2)
 
 
@@ -82,9 +87,8 @@ def test_pairwise_reports_progress_and_claims():
     seen = []
     protocol = Gossip(graphs.dataset("karate"), rounds=60, sigma=1.0)
     result = pairwise(protocol, progress=lambda done, total: seen.append((done, total)), workers=1)
-    assert seen[0] == (1, 34)
-    assert seen[-1] == (34, 34)
-    assert result.observers == "each"
+    assert seen == [(done, 34) for done in range(2, 35)]  # the first one is accounted for before the pool starts
+    assert result.observers == netdp.Observers(each=True)
     assert result.claim == "exact"
     assert np.isnan(np.diag(result.factor)).all()
     assert np.isnan(result.factor).sum() == 34
@@ -166,7 +170,7 @@ def test_assumptions_name_the_masks_and_the_bound_on_values():
 def test_a_published_estimate_counts_its_publisher():
     """If p publishes its estimate, counting p among the observers bounds the loss: checked on the written-out view."""
     from netdp.accounting.linear_gaussian import shift_energy
-    from netdp.views import LinearGaussianView, explicit_view
+    from netdp.views import Seen, explicit_view
 
     protocol = Gossip(graphs.dataset("karate"), rounds=2, sigma=1.0, masks=2.0)
     observer, publisher = 5, 33
@@ -179,7 +183,7 @@ def test_a_published_estimate_counts_its_publisher():
     names = {noise: i for i, noise in enumerate(told.noises)}
     # Only noises unknown to either are needed; compare on those, so the check is about a smaller view and stays valid.
     common = [i for i, noise in enumerate(view.noises) if noise in names]
-    both = LinearGaussianView(
+    both = Seen(
         (observer, neighbour),
         np.vstack([view.data, told.data[row]]),
         np.vstack([view.noise[:, common], told.noise[row, [names[view.noises[i]] for i in common]]]),

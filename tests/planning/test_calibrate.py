@@ -56,16 +56,16 @@ def test_beyond_and_mean(protocol):
     assert mean.sigma < calibrate(protocol, 1.0, DELTA).sigma
 
 
-def test_colluders_and_named_observers():
+def test_coalitions_and_named_observers():
     protocol = Gossip(graphs.hypercube(5), rounds=8, sigma=1.0, masks=50.0)
     alone = calibrate(protocol, 1.0, DELTA)
-    together = calibrate(protocol, 1.0, DELTA, colluders=[[0, 1, 2], [5, 9]])
+    together = calibrate(protocol, 1.0, DELTA, coalitions=[[0, 1, 2], [5, 9]])
     assert together.sigma > alone.sigma
     assert account(together, [0, 1, 2]).worst_epsilon(DELTA) <= 1.0
-    drawn = audience(protocol.graph, colluders=0.2, seed=3, draws=4)
+    drawn = audience(protocol.graph, coalitions=0.2, seed=3, draws=4)
     assert [len(members) for members in drawn.coalitions] == [6] * 4
     assert "drawn at random (seed 3), other coalitions may learn more" in drawn.words
-    p = calibrate(protocol, 1.0, DELTA, colluders=0.2, seed=3, draws=4)
+    p = calibrate(protocol, 1.0, DELTA, coalitions=0.2, seed=3, draws=4)
     assert max(account(p, members).worst_epsilon(DELTA) for members in drawn.coalitions) <= 1.0
     star = Gossip(graphs.star(9), rounds=4, sigma=1.0, masks=50.0)
     leaf = calibrate(star, 1.0, DELTA, observers=[3])
@@ -121,7 +121,7 @@ def test_policies_from_files(tmp_path, suffix):
     less = pairwise(p.replace(sigma=p.sigma * (1 - 1e-6))).epsilon(DELTA)
     assert (less[off] > limits[off]).any()
     # a coalition is held to the strictest of its members
-    both = calibrate(protocol, None, DELTA, scope=policy, colluders=[[1, 3]])
+    both = calibrate(protocol, None, DELTA, scope=policy, coalitions=[[1, 3]])
     assert account(both, [1, 3]).epsilon(DELTA)[0] <= 0.5
 
 
@@ -224,10 +224,12 @@ def test_what_no_noise_can_meet_names_the_pair():
         ({"scope": "beyond:0"}, "got 'beyond:0'"),
         ({"scope": "beyond:9"}, "no two parties are 9 hops apart"),
         ({"scope": "beyond:4", "rounds": 2}, "no noise is needed"),
-        ({"colluders": 1.5}, "fraction strictly between 0 and 1 or a list of sets, got 1.5"),
-        ({"colluders": []}, "colluders is empty"),
-        ({"colluders": 0.5, "draws": 0}, "draws must be a whole number ≥ 1, got 0"),
+        ({"coalitions": 1.5}, "share strictly between 0 and 1 or a list of sets, got 1.5"),
+        ({"coalitions": []}, "coalitions is empty"),
+        ({"coalitions": 0.5, "draws": 0}, "draws must be a whole number ≥ 1, got 0"),
         ({"observers": [99]}, "99"),
+        ({"colluders": [[0, 1]]}, "colluders must be a whole number ≥ 1"),
+        ({"banana": 1}, "the calibration of Gossip takes no option 'banana'; its options: coalitions, colluders"),
     ],
 )
 def test_bad_arguments(arguments, message):

@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import pytest
 
 import netdp
@@ -31,9 +30,9 @@ def test_the_target_is_met_and_no_less_noise_would_do(protocol, epsilon, observe
     found = calibrate_walk(protocol, epsilon, DELTA, observers)
     assert found == protocol.replace(sigma=found.sigma)
     group = list(range(observers))
-    assert float(netdp.account(found, group).epsilon(DELTA)) <= epsilon
+    assert netdp.account(found, group).worst_epsilon(DELTA) <= epsilon
     less = protocol.replace(sigma=found.sigma * 0.995)
-    assert float(netdp.account(less, group).epsilon(DELTA)) > epsilon
+    assert netdp.account(less, group).worst_epsilon(DELTA) > epsilon
 
 
 def test_the_start_does_not_matter():
@@ -46,16 +45,16 @@ def test_zero_out_needs_less():
     p = WalkDescent(100, 300, 1.0, step=0.1)
     zeroed = calibrate_walk(p, 1.0, DELTA, adjacency="zero-out")
     assert zeroed.sigma < calibrate_walk(p, 1.0, DELTA).sigma
-    assert float(netdp.account(zeroed, [0], adjacency="zero-out").epsilon(DELTA)) <= 1.0
+    assert netdp.account(zeroed, [0], adjacency="zero-out").worst_epsilon(DELTA) <= 1.0
 
 
 @pytest.mark.parametrize("noise", ["single", "distributed"])
 def test_rings(noise):
-    found = calibrate_walk(RingSum(12, 5, 1.0, noise=noise), 1.0, DELTA)
-    worst = [float(np.nanmax(netdp.account(found, [v]).epsilon(DELTA))) for v in range(12)]
+    found = netdp.calibrate(RingSum(12, 5, 1.0, noise=noise), 1.0, DELTA)
+    worst = [netdp.account(found, [v]).worst_epsilon(DELTA) for v in range(12)]
     assert 0.999 < max(worst) <= 1.0
     less = found.replace(sigma=found.sigma * 0.995)
-    assert max(float(np.nanmax(netdp.account(less, [v]).epsilon(DELTA))) for v in range(12)) > 1.0
+    assert max(netdp.account(less, [v]).worst_epsilon(DELTA) for v in range(12)) > 1.0
 
 
 @pytest.mark.parametrize(
@@ -68,12 +67,15 @@ def test_targets_that_make_no_sense(epsilon, delta):
 
 def test_what_cannot_be_calibrated():
     with pytest.raises(Unsupported, match="closing=True"):
-        calibrate_walk(RingSum(6, 3, 1.0, closing=False), 1.0, DELTA)
-    with pytest.raises(Unsupported, match="who colludes"):
-        calibrate_walk(RingSum(6, 3, 1.0), 1.0, DELTA, observers=2)
+        netdp.calibrate(RingSum(6, 3, 1.0, closing=False), 1.0, DELTA)
+    with pytest.raises(InvalidValue, match="the calibration of RingSum takes no option 'colluders'; it has none"):
+        netdp.calibrate(RingSum(6, 3, 1.0), 1.0, DELTA, colluders=2)
     for observers in (0, 20, -1):
         with pytest.raises(InvalidValue, match="cannot collude"):
             calibrate_walk(WalkSum(20, 40, 1.0), 1.0, DELTA, observers)
+    for colluders in (0, -1, [0, 1], 0.5, True):
+        with pytest.raises(InvalidValue, match="colluders must be a whole number ≥ 1"):
+            netdp.calibrate(WalkSum(20, 40, 1.0), 1.0, DELTA, colluders=colluders)
 
 
 def test_smallest_finds_the_root_from_anywhere():

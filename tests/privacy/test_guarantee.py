@@ -16,7 +16,6 @@ from netdp.privacy import Adjacency, Claim, GaussianCurve, Guarantee, ProfileCur
 def make(**changes):
     fields = {
         "curve": GaussianCurve([np.nan, 1.0, 0.5]),
-        "targets": [0, 1, 2],
         "observers": [0],
         "claim": "exact",
         "assumptions": ["noise is Gaussian"],
@@ -54,7 +53,7 @@ def test_pairwise():
     assert loss.epsilon(1e-6).shape == (2, 2)
     assert loss.worst == 1
     assert "2 pairs" in loss.describe()
-    assert "each single party" in loss.describe()
+    assert "against: each party alone, one column per observer" in loss.describe()
 
 
 def test_claims():
@@ -91,10 +90,10 @@ def test_certified_passes():
 def test_describe_tells_everything():
     text = make(observers=(3, 5), adjacency="zero-out", slack=1e-9).describe(delta=1e-6)
     for part in (
-        "2 parties, as a gaussian curve",
+        "privacy loss of 2 parties",
         "epsilon = 4.89 at delta = 1e-06",
         "worst 1.00, mean 0.625",
-        "2 parties (3, 5) together",
+        "against: parties 3, 5 together",
         "zero-out",
         "exact: the true loss",
         "1.0e-09",
@@ -102,13 +101,10 @@ def test_describe_tells_everything():
         "reference: a paper",
     ):
         assert part in text
-    scalar = Guarantee(GaussianCurve(1.0), targets=[4], observers="curator")
-    assert "party 4" in scalar.describe()
-    assert "against: the curator" in scalar.describe()
-    assert "one party" in Guarantee(GaussianCurve(1.0)).describe()
-    assert "any observer" in Guarantee(GaussianCurve(1.0)).describe()
-    assert "1 party," in Guarantee(ProfileCurve([0.0], [[np.nan], [0.1]])).describe()
-    assert "10 parties (0, 1, 2, 3, 4, 5, 6, 7, …)" in make(observers=range(10)).describe()
+    assert "against: the curator" in Guarantee(GaussianCurve(1.0), observers="curator").describe()
+    assert "against: any observer of the view" in Guarantee(GaussianCurve(1.0)).describe()
+    assert "of 1 party\n" in Guarantee(ProfileCurve([0.0], [[np.nan], [0.1]])).describe()
+    assert "against: parties 0, 1, 2, 3, 4, 5, 6, 7 and 2 more together" in make(observers=range(10)).describe()
 
 
 def test_to_dict_is_json():
@@ -117,8 +113,9 @@ def test_to_dict_is_json():
     assert data["factor"] == [None, "inf", 0.25]
     assert data["curve"] == {"kind": "gaussian", "mu": [None, "inf", 0.5]}
     assert data["epsilon"][:2] == [None, "inf"]
-    assert data["targets"] == [0, 1, 2]
-    assert data["observers"] == [0]
+    assert data["observers"] == {"parties": [0], "roles": []}
+    assert data["unit"] == "party"
+    assert data["names"] is None
     assert data["certified"] is True
     assert data["adjacency"] == "replace"
     for curve in (RenyiCurve([2.0], [0.1]), RenyiCurve.linear(0.1), ProfileCurve([0.0], [0.1])):
@@ -127,7 +124,7 @@ def test_to_dict_is_json():
 
 def test_arrays_are_read_only_also_after_pickling():
     for loss in (make(), pickle.loads(pickle.dumps(make()))):
-        for array in (loss.factor, loss.targets, loss.mu):
+        for array in (loss.factor, loss.mu):
             with pytest.raises(ValueError, match="read-only"):
                 array[0] = 1
         with pytest.raises(AttributeError):
@@ -154,8 +151,8 @@ def test_mu_only_for_gaussian_shifts():
         ({"slack": -1.0}, "slack"),
         ({"slack": math.nan}, "slack"),
         ({"assumptions": "one string"}, "tuple of sentences"),
-        ({"targets": [-1]}, "targets"),
-        ({"targets": [0.5]}, "targets"),
+        ({"unit": "bit"}, "'bit' is no unit; choose one of 'party', 'record'"),
+        ({"observers": [0.5]}, "observers"),
         ({"observers": [-1]}, "observers"),
         ({"observers": ""}, "empty word"),
         ({"observers": 3}, "observers must be a list"),

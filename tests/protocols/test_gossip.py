@@ -31,7 +31,7 @@ RING = graphs.ring(6)
         ({"masks": float("nan")}, "masks must be a finite number ≥ 0 .*, got nan"),
         ({"accelerated": "yes"}, "accelerated must be True or False, got 'yes'"),
         ({"mixing": "best"}, "unknown mixing 'best'; choose one of metropolis"),
-        ({"graph": "ring"}, "graph must be a netdp Graph, got str"),
+        ({"graph": "ring"}, "Gossip must be a netdp Graph or a NetworkX graph, got 'ring' of type str"),
     ],
 )
 def test_refuses_nonsense(changes, message):

@@ -7,7 +7,7 @@ import pytest
 
 from netdp import graphs
 from netdp.errors import GraphError, InvalidValue
-from netdp.protocols import GraphWalkSum, RingHistogram, RingSum, WalkDescent, WalkHistogram, WalkSum
+from netdp.protocols import GraphWalkSum, PathSum, RingHistogram, RingSum, WalkDescent, WalkHistogram, WalkSum
 
 CORRECT = {
     RingSum: {"n": 10, "rounds": 3, "sigma": 2.0},
@@ -101,9 +101,28 @@ def test_the_stated_law_is_stationary(walk):
     np.testing.assert_allclose(pi @ P, pi, atol=1e-12)
 
 
-@pytest.mark.parametrize("closing", ["no", 0, None])
-def test_closing_is_a_switch(closing):
-    with pytest.raises(InvalidValue, match="closing must be True or False"):
-        RingSum(5, 1, sigma=1.0, closing=closing)
-    with pytest.raises(InvalidValue, match="closing must be True or False"):
-        RingHistogram(5, 1, domain=3, gamma=0.5, closing=closing)
+CLOSED = {
+    RingSum: ({"n": 5, "rounds": 1, "sigma": 1.0}, 1.0),
+    RingHistogram: ({"n": 5, "rounds": 1, "domain": 3, "gamma": 0.5}, 1.0),
+    PathSum: ({"n": 3, "paths": [[0, 1]], "sigma": 1.0}, 1.0),
+    GraphWalkSum: ({"graph": graphs.ring(6), "steps": 30, "sigma": 2.0}, 6.0),
+}
+
+
+@pytest.mark.parametrize("cls", CLOSED)
+def test_closing_means_one_thing(cls):
+    """A multiple of the usual noise, or a switch; nothing else counts as yes."""
+    fields, usual = CLOSED[cls]
+    assert cls(**fields, closing=True).closing == usual
+    assert cls(**fields, closing=False).closing == 0.0
+    assert cls(**fields, closing=0).closing == 0.0
+    assert cls(**fields, closing=2.5).closing == 2.5
+    assert cls(**fields, closing=True) == cls(**fields, closing=usual)
+    for wrong in ("no", None, -1.0, float("nan")):
+        with pytest.raises(InvalidValue, match=f"closing must be .*got {wrong!r}"):
+            cls(**fields, closing=wrong)
+
+
+def test_closing_noise_and_elements_follow_the_number():
+    assert RingSum(5, 1, sigma=2.0, closing=4.0).closing_noise == 4.0
+    assert RingHistogram(10, 1, domain=3, gamma=0.5, closing=2.0).closing_blanket == 10

@@ -13,7 +13,6 @@ import pytest
 
 from netdp import account, expected_error, graphs
 from netdp.protocols import ErdosRenyiGossip, Gossip, RandomizedGossip, VaryingGossip
-from netdp.simulate import simulate
 
 RUNS = 6000  # of each kind, half to train on and half to measure
 SHIFT = 4.0  # Δ/σ: far apart, so that a separation is measured to a percent or two
@@ -25,12 +24,17 @@ def features(record):
     return np.vstack(known)
 
 
-def attack(protocol, observers, target, seed=0):
+@pytest.fixture
+def attack(run_columns):
+    """The attacker, trained on runs as columns."""
+    return lambda *arguments, **options: trained(run_columns, *arguments, **options)
+
+
+def trained(run_columns, protocol, observers, target, seed=0):
     """Separation that the trained attacker attains on fresh runs, with its standard error, and the run."""
-    n = protocol.n if isinstance(protocol, ErdosRenyiGossip) else protocol.graph.n
-    values = np.tile(np.random.default_rng(99).random((n, 1)), (1, 2 * RUNS))
+    values = np.tile(np.random.default_rng(99).random((protocol.n, 1)), (1, 2 * RUNS))
     values[target] = np.repeat([0.0, SHIFT], RUNS)
-    run = simulate(protocol, values, seed, record=observers)
+    run = run_columns(protocol, values, seed, record=observers)
     seen = features(run.record)
     half = RUNS // 2
     train0, test0, train1, test1 = (seen[:, k * half : (k + 1) * half] for k in range(4))
@@ -70,7 +74,7 @@ PLACES = {
 @pytest.mark.parametrize("crowd", [0, 1], ids=["one observer", "three observers"])
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_gossip(setting, place, crowd):
+def test_gossip(setting, place, crowd, attack):
     graph, rounds, cases = PLACES[place]
     observers, target = cases[crowd]
     protocol = Gossip(graph, rounds=rounds, sigma=1.0, sensitivity=SHIFT, **SETTINGS[setting])
@@ -80,29 +84,29 @@ def test_gossip(setting, place, crowd):
 
 @pytest.mark.parametrize("crowd", [0, 1], ids=["one observer", "three observers"])
 @pytest.mark.parametrize("place", PLACES)
-def test_randomized(place, crowd):
+def test_randomized(place, crowd, attack):
     graph, _, cases = PLACES[place]
     observers, _ = cases[crowd]
     protocol = RandomizedGossip(graph, steps=4 * graph.n, sigma=1.0, sensitivity=SHIFT)
-    loss = account(protocol, observers, edges=protocol.draw(3))
+    loss = account(protocol, observers, transcript=protocol.draw(3))
     target = int(np.nanargmin(np.abs(loss.factor - 0.3)))  # somebody in between
     measured, error, run = attack(protocol, observers, target, seed=3)
-    check(protocol, observers, target, measured, error, account(protocol, observers, edges=run.transcript))
+    check(protocol, observers, target, measured, error, account(protocol, observers, transcript=run.transcript))
 
 
 @pytest.mark.parametrize("varying", [False, True])
-def test_drawn_graphs(varying):
+def test_drawn_graphs(varying, attack):
     protocol = ErdosRenyiGossip(n=16, p=0.25, rounds=4, sigma=1.0, sensitivity=SHIFT, varying=varying)
     drawn = protocol.draw(1)
     assert isinstance(drawn, VaryingGossip) == varying
-    loss = account(protocol, [0], graph=drawn)
+    loss = account(protocol, [0], transcript=drawn)
     target = int(np.nanargmin(np.abs(loss.factor - 0.4)))
     measured, error, run = attack(protocol, [0], target, seed=1)
-    check(protocol, [0], target, measured, error, account(protocol, [0], graph=run.protocol))
+    check(protocol, [0], target, measured, error, account(protocol, [0], transcript=run.transcript))
 
 
 @pytest.mark.parametrize("target", [3, 4])
-def test_the_published_formula_is_refuted(target):
+def test_the_published_formula_is_refuted(target, attack):
     """Ring of 16, four rounds: what is measured exceeds what Theorem 1 allows, by many standard errors.
 
     Two Gaussians μ apart have a Rényi divergence of αμ²/2, so a formula that allows a factor f allows μ ≤ √f·Δ/σ.
@@ -114,17 +118,17 @@ def test_the_published_formula_is_refuted(target):
     check(protocol, [0], target, measured, error, account(protocol, [0]))
 
 
-def test_corollary_2_is_refuted():
+def test_corollary_2_is_refuted(attack):
     """Randomized gossip: the noisy value of a party two hops away, learned outright where the formula says 2/3 of it."""
     protocol = RandomizedGossip(graphs.path(3), steps=5, sigma=1.0, sensitivity=SHIFT)
     wanted = [[0, 1], [1, 2], [0, 1]]
     drawn = {seed: protocol.draw(seed) for seed in range(400)}
     seed = next(s for s, edges in drawn.items() if edges[edges[:, 0] >= 0].tolist() == wanted)
     measured, error, run = attack(protocol, [0], 2, seed)
-    printed = account(protocol, [0], edges=run.transcript, method="published")
+    printed = account(protocol, [0], transcript=run.transcript, method="published")
     assert printed.factor[2] == pytest.approx(2 / 3)
     assert measured > np.sqrt(2 / 3) * protocol.local_mu + 8 * error
-    check(protocol, [0], 2, measured, error, account(protocol, [0], edges=run.transcript))
+    check(protocol, [0], 2, measured, error, account(protocol, [0], transcript=run.transcript))
 
 
 PREDICTED = {
@@ -136,22 +140,21 @@ PREDICTED = {
 
 
 @pytest.mark.parametrize("name", PREDICTED)
-def test_predictions_meet_runs(name):
+def test_predictions_meet_runs(name, run_columns):
     protocol = PREDICTED[name]
-    n = protocol.n if isinstance(protocol, ErdosRenyiGossip) else protocol.graph.n
-    values = np.random.default_rng(4).random(n)
-    run = simulate(protocol, np.tile(values[:, None], (1, 5000)), seed=11)
+    values = np.random.default_rng(4).random(protocol.n)
+    run = run_columns(protocol, np.tile(values[:, None], (1, 5000)), seed=11)
     squares = ((run.estimates - values.mean()) ** 2).mean(axis=0)
-    options = {"edges": run.transcript} if name == "randomized" else {}
+    options = {"transcript": run.transcript} if name == "randomized" else {}
     predicted = expected_error(run.protocol, values, **options).total
     assert abs(squares.mean() - predicted) < 4 * squares.std() / np.sqrt(len(squares))
 
 
-def test_prediction_over_edge_sequences():
+def test_prediction_over_edge_sequences(run_columns):
     protocol = RandomizedGossip(graphs.ring(8), steps=25, sigma=0.5)
     values = np.random.default_rng(4).random(8)
     squares = []
     for seed in range(1500):
-        run = simulate(protocol, np.tile(values[:, None], (1, 4)), seed)
+        run = run_columns(protocol, np.tile(values[:, None], (1, 4)), seed)
         squares.append(((run.estimates - values.mean()) ** 2).mean())
     assert abs(np.mean(squares) - expected_error(protocol, values).total) < 4 * np.std(squares) / np.sqrt(len(squares))

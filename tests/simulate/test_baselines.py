@@ -9,9 +9,9 @@ from netdp.protocols import Central, Local
 
 
 @pytest.mark.parametrize("cls", [Local, Central])
-def test_same_noise_same_error(cls):
+def test_same_noise_same_error(cls, run_columns):
     values = np.tile(np.linspace(0, 1, 25)[:, None], (1, 20_000))
-    run = netdp.simulate(cls(25, sigma=2.0), values, seed=1)
+    run = run_columns(cls(25, sigma=2.0), values, seed=1)
     assert run.estimates.shape == values.shape
     assert (run.estimates == run.estimates[0]).all()
     errors = run.estimates[0] - 0.5
@@ -28,4 +28,4 @@ def test_the_room_can_be_called():
     import netdp.simulate as room
 
     assert callable(room)
-    assert room(Central(2, sigma=1e-9), [1.0, 3.0], seed=0).estimates[0, 0] == pytest.approx(2.0)
+    assert room(Central(2, sigma=1e-9, sensitivity=2.0), [1.0, 3.0], seed=0).estimates[0, 0] == pytest.approx(2.0)

@@ -11,8 +11,9 @@ from netdp import graphs
 from netdp.errors import InvalidValue
 from netdp.mechanisms import Gaussian, Laplace, PrivUnit, RandomizedResponse
 from netdp.protocols import Shuffle
-from netdp.simulate.collect import check_mechanism, collect, collection_error, empty_hands, estimate_single
+from netdp.simulate.collect import check_mechanism, collect, estimate_single
 from netdp.simulate.shuffle import run_walks
+from netdp.utility.shuffle import collection_error, empty_hands
 
 N = 20
 # complete with laziness 1/n: one hop leads everywhere with the same probability, so positions are stationary at once

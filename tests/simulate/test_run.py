@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from netdp import graphs
-from netdp.errors import InvalidValue, Unsupported
+from netdp.errors import InvalidValue
 from netdp.graphs.spectrum import spectral_gap
 from netdp.protocols import ErdosRenyiGossip, Gossip, RandomizedGossip, VaryingGossip
 from netdp.simulate import simulate
-from netdp.simulate.run import execute
 from netdp.views import Transcript, transcribe
 
 RING = graphs.ring(12)
@@ -25,10 +24,6 @@ PROTOCOLS = {
 }
 
 
-def parties(protocol):
-    return protocol.n if isinstance(protocol, ErdosRenyiGossip) else protocol.graph.n
-
-
 def zeros(shape):
     return np.zeros(shape)
 
@@ -36,7 +31,7 @@ def zeros(shape):
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_same_seed_same_run(name):
     protocol = PROTOCOLS[name]
-    values = np.random.default_rng(0).random((parties(protocol), 3))
+    values = np.random.default_rng(0).random((protocol.n, 3)) / 2
     first, again, other = (simulate(protocol, values, seed=seed, record=[2]) for seed in (7, 7, 8))
     assert np.array_equal(first.estimates, again.estimates)
     assert first.transcript == again.transcript
@@ -48,16 +43,16 @@ def test_same_seed_same_run(name):
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
-def test_the_mean_is_kept_without_noise(name):
+def test_the_mean_is_kept_without_noise(name, run_columns):
     protocol = PROTOCOLS[name]
-    values = np.random.default_rng(1).random((parties(protocol), 4))
-    run = execute(protocol, values, 3, zeros, None)
+    values = np.random.default_rng(1).random((protocol.n, 4))
+    run = run_columns(protocol, values, 3, normal=zeros)
     np.testing.assert_allclose(run.estimates.mean(axis=0), values.mean(axis=0), atol=1e-12, rtol=0)
     assert run.estimates.std() < values.std()
 
 
 @pytest.mark.parametrize("name", ["masked", "refreshed", "everything"])
-def test_noise_adds_to_the_mean_once(name):
+def test_noise_adds_to_the_mean_once(name, run_columns):
     """Masks cancel; every impulse of noise and refresh counts once in the mean."""
     protocol = PROTOCOLS[name]
     n = protocol.graph.n
@@ -67,7 +62,7 @@ def test_noise_adds_to_the_mean_once(name):
         drawn.append(shape)
         return np.ones(shape)
 
-    run = execute(protocol, np.zeros(n), 0, ones, None)
+    run = run_columns(protocol, np.zeros(n), 0, normal=ones)
     tau = np.sqrt(protocol.refresh_variance)
     expected = protocol.sigma + (protocol.rounds - 1) * tau
     np.testing.assert_allclose(run.estimates.mean(), expected, rtol=1e-12)
@@ -80,7 +75,7 @@ def test_noise_adds_to_the_mean_once(name):
 def test_records_are_what_was_sent(name, observers):
     """From the record alone an observer recomputes its own states, and ends at its own estimate."""
     protocol = PROTOCOLS[name]
-    values = np.random.default_rng(2).random((parties(protocol), 2))
+    values = np.random.default_rng(2).random((protocol.n, 2)) / 2
     run = simulate(protocol, values, seed=5, record=observers)
     kept, real = run.record, run.protocol
     assert kept.observers == tuple(sorted(observers))
@@ -103,7 +98,7 @@ def test_records_are_what_was_sent(name, observers):
             W = real.matrices[t] if isinstance(real, VaryingGossip) else real.matrix
             row = W[[v], :].toarray()[0]
             mixed = row[v] * state + row[senders] @ payloads
-            gamma = getattr(real, "gamma", None)
+            gamma = getattr(real, "chebyshev", None)
             if gamma is not None and t:
                 mixed = gamma * mixed + (1 - gamma) * remembered
             state, remembered = mixed, state
@@ -124,39 +119,41 @@ def test_transcripts():
     assert simulate(drawn, np.zeros(12), 4).protocol == drawn.draw(4)
 
 
-def spread_after(protocol, rounds):
-    values = np.random.default_rng(0).standard_normal(protocol.graph.n)
-    run = execute(protocol.replace(rounds=rounds), values, 0, zeros, None)
+def spread_after(run_columns, protocol, rounds):
+    values = np.random.default_rng(0).standard_normal(protocol.n)
+    run = run_columns(protocol.replace(rounds=rounds, sensitivity=10.0), values, 0, normal=zeros)
     return np.linalg.norm(run.estimates - values.mean())
 
 
 @pytest.mark.parametrize("graph", [graphs.ring(20), graphs.grid(6, 6), graphs.hypercube(5)], ids=lambda g: g.name)
-def test_convergence_rates(graph):
+def test_convergence_rates(graph, run_columns):
     """Plain: 1 − λ a round. Accelerated: every eigenvalue is below the critical 1 − λ/2, so √(γ−1) a round, and that is
     no slower than the paper's e^(−√λ)."""
     gap = spectral_gap(graph)
     plain, fast = Gossip(graph, rounds=1, sigma=1.0), Gossip(graph, rounds=1, sigma=1.0, accelerated=True)
     late = (int(6 / gap), int(12 / gap))
-    measured = (spread_after(plain, late[1]) / spread_after(plain, late[0])) ** (1 / (late[1] - late[0]))
+    measured = (spread_after(run_columns, plain, late[1]) / spread_after(run_columns, plain, late[0])) ** (
+        1 / (late[1] - late[0])
+    )
     assert measured == pytest.approx(1 - gap, rel=1e-3)
     # Accelerated, the spread swings around its decay: compare its peaks in two windows.
     span = int(8 / np.sqrt(gap))
-    early, later = (max(spread_after(fast, span * k + j) for j in range(span)) for k in (1, 2))
-    rate = np.sqrt(fast.gamma - 1)
+    early, later = (max(spread_after(run_columns, fast, span * k + j) for j in range(span)) for k in (1, 2))
+    rate = np.sqrt(fast.chebyshev - 1)
     assert (later / early) ** (1 / span) == pytest.approx(rate, rel=0.06)
     assert rate <= np.exp(-np.sqrt(gap))
     assert later < early
 
 
-def test_randomized_gossip_converges_at_its_rate():
+def test_randomized_gossip_converges_at_its_rate(run_columns):
     """From the slowest direction, the mean of many runs after one step and after many."""
     graph = graphs.ring(8)
     angles = 2 * np.pi * np.arange(8) / 8
     values = np.cos(angles)
     for steps in (1, 20):
-        protocol = RandomizedGossip(graph, steps=steps, sigma=1.0)
+        protocol = RandomizedGossip(graph, steps=steps, sigma=1.0, sensitivity=2.0)
         left = np.array(
-            [(execute(protocol, values, seed, zeros, None).estimates ** 2).sum() for seed in range(3000)]
+            [(run_columns(protocol, values, seed, normal=zeros).estimates ** 2).sum() for seed in range(3000)]
         ) / (values**2).sum()  # fmt: skip
         error = 4 * left.std() / np.sqrt(len(left))
         bound = (1 - protocol.rate) ** steps
@@ -180,5 +177,24 @@ def test_refusals():
         simulate(protocol, np.zeros(12), seed=0, record=[40])
     with pytest.raises(InvalidValue, match="no node 40"):
         simulate(PROTOCOLS["erdos-renyi"], np.zeros(12), seed=0, record=[40])
-    with pytest.raises(Unsupported, match="str cannot be simulated"):
+    with pytest.raises(InvalidValue, match=r"first argument must be a protocol such as .*got 'gossip'"):
         simulate("gossip", np.zeros(12), seed=0)
+    with pytest.raises(TypeError, match="banana"):
+        simulate(protocol, np.zeros(12), seed=0, banana=1)
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_values_are_held_to_the_sensitivity(name):
+    """Every guarantee rests on it: values further apart are refused, with bounds they are clipped, wide bounds are refused."""
+    protocol = PROTOCOLS[name]
+    values = np.zeros(protocol.n)
+    values[3] = 1.5
+    with pytest.raises(InvalidValue, match=r"parties 0 and 3 are 1.5 apart, more than the sensitivity 1 .*bounds="):
+        simulate(protocol, values, seed=0)
+    clipped = simulate(protocol, values, seed=0, bounds=(0, 1))
+    assert np.array_equal(clipped.estimates, simulate(protocol, np.minimum(values, 1.0), seed=0).estimates)
+    assert np.array_equal(
+        simulate(protocol, values, 0, bounds=0.5).estimates, simulate(protocol, values / 3, 0).estimates
+    )
+    with pytest.raises(InvalidValue, match=r"\[0, 2\] is 2 across, more than the sensitivity 1"):
+        simulate(protocol, values, seed=0, bounds=(0, 2))

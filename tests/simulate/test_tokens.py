@@ -8,7 +8,7 @@ from netdp.accounting.token.known_path import path_energy
 from netdp.errors import InvalidValue, Unsupported
 from netdp.protocols import GraphWalkSum, RingHistogram, RingSum, WalkHistogram, WalkSum
 from netdp.protocols.path import PathSum
-from netdp.simulate.run import execute, simulate
+from netdp.simulate.run import simulate
 from netdp.simulate.tokens import debiased, draw_paths, expected_contributing
 from netdp.views.token import TokenTranscript
 
@@ -35,7 +35,7 @@ def zeros(shape):
 
 @pytest.mark.parametrize("name", SUMS)
 def test_same_seed_same_run(name):
-    values = np.random.default_rng(0).random((6, 3))
+    values = np.random.default_rng(0).random((6, 3)) / 2
     first, again, other = (simulate(SUMS[name], values, seed, record=[1, 2]) for seed in (7, 7, 8))
     assert np.array_equal(first.estimates, again.estimates)
     assert first.transcript == again.transcript
@@ -59,11 +59,11 @@ def test_same_seed_same_histogram(name):
 
 
 @pytest.mark.parametrize("name", SUMS)
-def test_the_record_adds_up_to_the_run(name):
+def test_the_record_adds_up_to_the_run(name, run_columns):
     """All users observe but one who holds nothing: every reading follows from the one before."""
     values = np.random.default_rng(1).random((6, 2))
     values[5] = 0.0
-    run = execute(SUMS[name], values, 3, lambda shape: np.ones(shape), range(5))
+    run = run_columns(SUMS[name], values, 3, record=range(5), normal=np.ones)
     kept = run.record
     drawn = run.protocol
     paths = run.transcript.paths
@@ -110,13 +110,16 @@ def test_the_record_of_a_histogram_adds_up(name):
         assert np.isnan(kept.closings).all()  # user 5 closes
 
 
-def test_sums_without_noise():
-    values = np.arange(6.0)
-    assert execute(SUMS["ring"], values, 0, zeros, None).estimates[0, 0] == 3 * 15
-    rounds = np.random.default_rng(0).random((3, 6, 2))
-    np.testing.assert_allclose(execute(SUMS["ring"], rounds, 0, zeros, None).estimates[2], rounds.sum(axis=(0, 1)))
+def test_means_without_noise(run_columns):
+    """The answer is a mean, whatever the token itself holds: the same values, the same answer, any number of rounds."""
+    values = np.arange(6.0) / 5
+    assert run_columns(SUMS["ring"], values, 0, normal=zeros).estimates[0, 0] == pytest.approx(0.5)
+    assert run_columns(SUMS["ring"].replace(rounds=1), values, 0, normal=zeros).estimates[0, 0] == pytest.approx(0.5)
+    rounds = np.random.default_rng(0).random((3, 6, 2)) / 2
+    found = run_columns(SUMS["ring"], rounds, 0, normal=zeros).estimates[2]
+    np.testing.assert_allclose(found, rounds.mean(axis=(0, 1)))
     # 0, 1, 5 (its second visit does not count), 2 and 3, 4
-    assert execute(SUMS["path"], values, 0, zeros, None).estimates[0, 0] == pytest.approx(15 / 6)
+    assert run_columns(SUMS["path"], values, 0, normal=zeros).estimates[0, 0] == pytest.approx(0.5)
     assert simulate(SUMS["walk"], values, 4).protocol.to_dict() == draw_paths(SUMS["walk"], 4).to_dict()
 
 
@@ -127,7 +130,7 @@ def test_variance_of_sums(name):
     p = SUMS[name]
     found = simulate(p, np.zeros((6, runs)), seed=1).estimates[0]
     if isinstance(p, RingSum):
-        expected = (p.hop_noise**2).sum() + p.closing_noise**2
+        expected = ((p.hop_noise**2).sum() + p.closing_noise**2) / (p.rounds * p.n) ** 2
     else:
         tokens, steps = getattr(p, "tokens", 1), 8 if name == "path" else p.steps * p.tokens
         number = {"path": 6, "walk capped": expected_contributing(SUMS["walk capped"])}.get(name, steps)
@@ -150,16 +153,16 @@ def within(samples, truth, deviations=5.0):
 @pytest.mark.parametrize(
     ("p", "weights"),
     [
-        (WalkSum(5, steps=8, sigma=1.0), np.ones(5)),
-        (WalkSum(5, steps=12, sigma=1.0, contributions=2), np.ones(5)),
-        (WalkSum(5, steps=6, sigma=1.0, contributions=1, tokens=3), np.ones(5)),
-        (GraphWalkSum(graphs.star(5), steps=8, sigma=1.0), np.ones(5)),
-        (GraphWalkSum(graphs.star(5), steps=8, sigma=1.0, walk="simple"), np.array([4, 1, 1, 1, 1])),
+        (WalkSum(5, steps=8, sigma=1.0, sensitivity=2.0), np.ones(5)),
+        (WalkSum(5, steps=12, sigma=1.0, contributions=2, sensitivity=2.0), np.ones(5)),
+        (WalkSum(5, steps=6, sigma=1.0, contributions=1, tokens=3, sensitivity=2.0), np.ones(5)),
+        (GraphWalkSum(graphs.star(5), steps=8, sigma=1.0, sensitivity=2.0), np.ones(5)),
+        (GraphWalkSum(graphs.star(5), steps=8, sigma=1.0, walk="simple", sensitivity=2.0), np.array([4, 1, 1, 1, 1])),
     ],
 )
-def test_walks_are_unbiased(p, weights):
+def test_walks_are_unbiased(p, weights, run_columns):
     values = np.array([1.0, 0.0, 0.5, 2.0, 0.0])
-    found = np.array([execute(p, values, seed, zeros, None).estimates[0] for seed in range(2500)])
+    found = np.array([run_columns(p, values, seed, normal=zeros).estimates[0] for seed in range(2500)])
     within(found, values @ weights / weights.sum())
 
 
@@ -189,8 +192,8 @@ def test_histograms_are_unbiased_and_the_printed_formula_is_not():
     truth = np.bincount(labels)
     for closing in (False, True):
         p = RingHistogram(10, rounds=3, domain=3, gamma=0.4, closing=closing)
-        found = np.array([simulate(p, labels, seed).estimates[0] for seed in range(2000)]) / 10
-        within(found / 3, truth / 10)
+        found = np.array([simulate(p, labels, seed).estimates[0] for seed in range(2000)])
+        within(found, truth / 10)
     # closing=False, γn = 4 whole: the corrected formula of the paper, (τ − γn(K+1)/L)/(1−γ)
     p = p.replace(closing=False)
     heaps = np.array([simulate(p, labels, seed, record=[0]).record.release[0] for seed in range(2000)])
@@ -205,7 +208,7 @@ def test_labels_may_change_from_round_to_round():
     p = RingHistogram(4, rounds=2, domain=2, gamma=0.3)
     labels = np.array([[0, 0, 0, 1], [1, 1, 1, 1]])
     found = np.array([simulate(p, labels, seed).estimates[1] for seed in range(1500)])
-    within(found / 10, np.array([0.3, 0.5]))
+    within(found, np.array([3 / 8, 5 / 8]))
 
 
 @pytest.mark.parametrize("cap", [None, 1, 3])
@@ -226,6 +229,8 @@ def test_walk_histogram_is_unbiased(cap):
         (HISTOGRAMS["ring"].replace(gamma=1.0), [0] * 6, "gamma=1: every answer is random"),
         (SUMS["ring"], np.zeros((2, 6, 1)), r"shape \(3, 6, d\), got \(2, 6, 1\)"),
         (SUMS["ring"], np.full((3, 6, 1), np.nan), "not finite"),
+        (SUMS["ring"], np.eye(18)[9].reshape(3, 6, 1) * 2, "parties 0 and 3 are 2 apart"),
+        (SUMS["ring"], np.where(np.eye(18)[9] > 0, np.inf, 0).reshape(3, 6, 1), "value of party 3 is not finite"),
         (SUMS["walk"], np.zeros(5), r"shape \(6,\) or \(6, d\)"),
         (SUMS["walk"], [0, 0, 0, np.inf, 0, 0], "value of party 3 is not finite"),
     ],
@@ -247,11 +252,11 @@ RUNS = 6000
 SHIFT = 4.0
 
 
-def separation(protocol, observers, target):
+def separation(run_columns, protocol, observers, target):
     """What a trained linear attacker attains on fresh runs, in standard deviations, and its standard error."""
     values = np.tile(np.random.default_rng(99).random((protocol.n, 1)), (1, 2 * RUNS))
     values[target] = np.repeat([0.0, SHIFT], RUNS)
-    kept = simulate(protocol, values, 0, record=observers).record
+    kept = run_columns(protocol, values, 0, record=observers).record
     known = kept.closings[~np.isnan(kept.closings[:, 0])]
     seen = np.vstack([kept.arrivals, kept.noises, kept.release, known])
     half = RUNS // 2
@@ -281,10 +286,10 @@ ATTACKS = {
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_attacks_attain_the_exact_loss_and_never_exceed_it(name):
+def test_attacks_attain_the_exact_loss_and_never_exceed_it(name, run_columns):
     protocol, observers, target = ATTACKS[name]
     true = np.sqrt(path_energy(protocol, observers)[target])
-    measured, error = separation(protocol, observers, target)
+    measured, error = separation(run_columns, protocol, observers, target)
     assert true > 1.0
     assert true - 4 * error - 0.02 * true <= measured <= true + 4 * error, (measured, true, error)
 
@@ -292,7 +297,7 @@ def test_attacks_attain_the_exact_loss_and_never_exceed_it(name):
 def test_an_infinite_loss_is_one():
     """n = 10, K = 3, no closing: from the release user 8 subtracts what it passed on, and holds user 9's value."""
     protocol = RingSum(10, rounds=3, sigma=1.0, closing=False)
-    values = np.random.default_rng(3).random((10, 5))
+    values = np.random.default_rng(3).random((10, 5)) / 5
     kept = simulate(protocol, values, 0, record=[8]).record
     passed_on = kept.arrivals[-1] + kept.contributions[-1] + kept.noises[-1]
     np.testing.assert_allclose(kept.release[0] - passed_on, values[9], atol=1e-12)

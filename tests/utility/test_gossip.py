@@ -65,4 +65,20 @@ def test_refusals(monkeypatch):
         expected_error(protocol, [0, 1, np.nan, 0, 0])
     monkeypatch.setattr(utility, "MAX_PARTIES", 3)
     with pytest.raises(Unsupported, match="5 parties"):
-        expected_error(protocol)
+        expected_error(protocol, np.zeros(5))
+    assert expected_error(protocol).total > 0  # without values the spectrum is enough, at any size where it is known
+
+
+def test_without_values_the_worst_of_an_interval_is_attained():
+    """Mixing is ρ²Δ²/4 for the worst values: those along the slowest direction come near, no others exceed it."""
+    protocol = Gossip(graphs.path(2), rounds=3, sigma=1.0, sensitivity=3.0, mixing="lazy-metropolis")
+    worst = expected_error(protocol)
+    assert worst.mixing > 0
+    assert expected_error(protocol, [0.0, 3.0]).mixing == pytest.approx(worst.mixing)
+    rng = np.random.default_rng(0)
+    wide = Gossip(graphs.dataset("florentine"), rounds=4, sigma=1.0, sensitivity=2.0)
+    most = expected_error(wide)
+    for _ in range(50):
+        one = expected_error(wide, rng.integers(0, 2, wide.n) * 2.0)
+        assert one.mixing <= most.mixing * (1 + 1e-9)
+        assert one.noise == pytest.approx(most.noise)

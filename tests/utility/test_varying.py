@@ -40,7 +40,7 @@ def test_expectation_over_all_sequences():
     for p1, a in choices:
         for p2, b in choices:
             for p3, c in choices:
-                error = expected_error(protocol, values, edges=[a, b, c])
+                error = expected_error(protocol, values, transcript=[a, b, c])
                 product = exchange(3, *c) @ exchange(3, *b) @ exchange(3, *a)
                 assert error.noise == pytest.approx(1.5**2 * (product**2).sum() / 3)
                 total += p1 * p2 * p3 * np.array([error.noise, error.mixing])
@@ -84,6 +84,6 @@ def test_refusals(monkeypatch):
     monkeypatch.setattr(utility_varying, "MAX_PRODUCTS", 10.0)
     with pytest.raises(Unsupported, match="ask for the error of one sequence"):
         expected_error(protocol)
-    monkeypatch.setattr(utility_varying.utility, "MAX_PARTIES", 3)
+    monkeypatch.setattr(utility_varying, "MAX_PARTIES", 3)
     with pytest.raises(Unsupported, match="5 parties"):
-        expected_error(protocol, edges=protocol.draw(0))
+        expected_error(protocol, transcript=protocol.draw(0))

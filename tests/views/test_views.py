@@ -6,9 +6,9 @@ Proof: docs/guarantees.md#hidden-recursion.
 import numpy as np
 import pytest
 
-from netdp import Gossip, graphs
+from netdp import Gossip, Observers, Shuffle, graphs
 from netdp.errors import InvalidValue, Unsupported
-from netdp.views import GossipView, Transcript, curator_set, explicit_view, linear, observer_set, transcribe
+from netdp.views import GossipView, Transcript, explicit_view, linear, observer_set, transcribe, who_looks
 
 
 @pytest.mark.parametrize(
@@ -41,9 +41,10 @@ def test_names_win_and_an_ambiguous_observer_is_refused():
         InvalidValue, match=r"1 could mean two nodes.*named '1'.*node 1.*named '2'.*as text, '1' or '2'"
     ):
         observer_set(numbered, [1])
+    shuffle = Shuffle(numbered, rounds=3, epsilon0=1.0, laziness=0.5)
     with pytest.raises(InvalidValue, match="3 could mean two nodes"):
-        curator_set(numbered, ["curator", 3])
-    assert curator_set(numbered, ["curator", "3"]) == ("curator", 2)
+        who_looks(shuffle, ["curator", 3])
+    assert who_looks(shuffle, ["curator", "3"]) == Observers((2,), ("curator",), names=("3",))
     # computed numbers count from 0 and are not looked up
     assert observer_set(numbered, [3, 1], ids=True) == (1, 3)
     for wrong in ([4], ["1"]):

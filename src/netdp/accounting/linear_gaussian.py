@@ -13,6 +13,11 @@ point cannot tell a noise-free direction from a faint one, it is refused.
 **Rounding.** The computed singular values and vectors are those of B + E, ‖E‖ ≤ p·u·‖B‖ with a modest p (backward stability), and
 B + E = (I + EB⁺)B on the range of B, ‖EB⁺‖ ≤ p·u·κ with κ the condition number: whitening changes by that factor, the energy by
 at most twice it and its square. p = 8·(rows + columns) is added.
+
+**Scale.** Each message is first divided by the size of its noise (a power of two, so nothing is rounded): a message in small
+units is no fainter than in large ones. A message without any noise shows every value in it, however small its coefficient.
+Otherwise the computed complement of the range is tilted towards the singular vector i by at most p·u·‖B‖/s_i, so a column a
+inside the range sticks out of it by at most p·u·(‖B‖·‖whitened a‖ + ‖a‖); one that sticks out further leaves the range.
 """
 
 from __future__ import annotations
@@ -24,11 +29,22 @@ from netdp.numerics.arrays import UNIT, FloatArray
 from netdp.privacy import Adjacency, Claim, GaussianCurve, Guarantee
 from netdp.views import LinearGaussianView, LinearProtocol, Seen
 
+from .baselines import curator, local
 from .table import certified
 
 REFERENCES = (
     "netdp, docs/guarantees.md#linear-gaussian: exact loss of linear-Gaussian views.",
     "J. Dong, A. Roth, W. Su. Gaussian Differential Privacy. JRSS B, 2022.",
+)
+local.refuse(
+    LinearGaussianView,
+    LinearProtocol,
+    why="the matrices do not say what a party would publish on its own; compare with netdp.Local(n, sigma=…)",
+)
+curator.refuse(
+    LinearGaussianView,
+    LinearProtocol,
+    why="the matrices do not say how much noise a curator would add; compare with netdp.Central(n, sigma=…)",
 )
 # Relative to the largest singular value of B: below _ZERO rounding, above _CLEAR a real noise.
 _ZERO, _CLEAR = 1e-13, 1e-8
@@ -96,9 +112,14 @@ def shift_energy(view: Seen) -> FloatArray:
 
 def _whitened(view: Seen) -> tuple[FloatArray, FloatArray, float]:
     """(BBᵀ)^{+1/2}A, which columns of A leave the range of B, and the condition number of B on its range."""
-    if view.noise.shape[1] == 0:
-        return np.zeros((0, view.data.shape[1])), np.abs(view.data).max(axis=0) > 0, 1.0
-    left, sizes, _ = np.linalg.svd(view.noise, full_matrices=True)
+    loudest = np.abs(view.noise).max(axis=1, initial=0.0)
+    bare = loudest == 0
+    visible = (view.data[bare] != 0).any(axis=0)
+    if bare.all():
+        return np.zeros((0, view.data.shape[1])), visible, 1.0
+    unit = -np.frexp(loudest[~bare])[1][:, None]
+    data, noise = np.ldexp(view.data[~bare], unit), np.ldexp(view.noise[~bare], unit)
+    left, sizes, _ = np.linalg.svd(noise, full_matrices=True)
     largest = sizes.max(initial=0.0)
     if np.any((sizes > _ZERO * largest) & (sizes < _CLEAR * largest)):
         faint = float(sizes[sizes > _ZERO * largest].min() / largest)
@@ -107,8 +128,9 @@ def _whitened(view: Seen) -> tuple[FloatArray, FloatArray, float]:
             "floating point; for gossip netdp.account works without writing the view out"
         )
     noisy = int(np.count_nonzero(sizes > _ZERO * largest))
-    coordinates = left.T @ view.data
-    outside = np.abs(coordinates[noisy:]).max(axis=0, initial=0.0)
-    visible = outside > _CLEAR * max(1.0, float(np.abs(view.data).max()))
-    condition = float(sizes[0] / sizes[noisy - 1]) if noisy else 1.0
-    return coordinates[:noisy] / sizes[:noisy, None], visible, condition
+    coordinates = left.T @ data
+    whitened = coordinates[:noisy] / sizes[:noisy, None]
+    outside = np.linalg.norm(coordinates[noisy:], axis=0)
+    rounding = largest * np.linalg.norm(whitened, axis=0) + np.linalg.norm(data, axis=0)
+    visible |= outside > 8 * sum(noise.shape) * UNIT * rounding
+    return whitened, visible, float(sizes[0] / sizes[noisy - 1])

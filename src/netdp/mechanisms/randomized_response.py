@@ -1,4 +1,4 @@
-"""k-ary randomized response: a value from 0 … k−1 is told truthfully with probability p, else another one is drawn uniformly.
+"""k-ary randomized response: a value from 0 … k−1 is reported truthfully with probability p, else another one is drawn uniformly.
 
 **Privacy.** p = e^ε₀/(e^ε₀+k−1) for the own value, q = 1/(e^ε₀+k−1) for each other one. For two values x ≠ x′ and an event S,
 P_x(S) − e^ε P_x′(S) is a sum over the reports in S of p − e^ε q (at x), q − e^ε p (at x′) and q(1 − e^ε) (elsewhere): for
@@ -7,7 +7,7 @@ P_x(S) − e^ε P_x′(S) is a sum over the reports in S of p − e^ε q (at x),
 
 **The draw** is a choice among k reports, and no digits are left over that could tell more. It is ε₀-DP, exactly, if the
 words of the generator are uniform and independent. Proof. NumPy's uniform numbers are multiples of 2⁻⁵³, so "random() < t"
-happens with probability ⌈2⁵³t⌉/2⁵³ ≥ t, and `flip` is rounded up: another value is told with probability f + d, where f =
+happens with probability ⌈2⁵³t⌉/2⁵³ ≥ t, and `flip` is rounded up: another value is reported with probability f + d, where f =
 (k−1)q and 0 ≤ d ≤ 17u, u = 2⁻⁵³; which one is drawn without bias (by rejection). Two laws put (1−f−d) = p − d and (f+d)/(k−1)
 = q + d/(k−1) on the two values in question, and the same on every other report. p/q = e^ε₀, so the first ratio,
 (p−d)/(q+d/(k−1)), is at most e^ε₀. The other way round, q + d/(k−1) ≤ e^ε₀(p − d) asks for d(e^ε₀ + 1/(k−1)) ≤

@@ -27,5 +27,7 @@ def rounded_down(value: float, digits: int = 4) -> float:
 def _rounded(value: float, digits: int, rounding: str) -> float:
     if not (math.isfinite(value) and value > 0):
         return value
-    exact = Decimal(value)  # the double itself: no digit is lost before rounding
+    # The shortest decimal that reads back as this double: decimals and doubles are in the same order, so the result is on the
+    # safe side, and what has few digits already stays as it is.
+    exact = Decimal(repr(float(value)))
     return float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - digits + 1), rounding=rounding))

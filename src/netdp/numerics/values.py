@@ -23,22 +23,22 @@ _ROUNDING = 1e-9  # relative: 0.1 + 0.2 is a value of the interval [0, 0.3]
 _ALL_PAIRS = 4000
 
 
-def party_values(values: npt.ArrayLike, n: int) -> FloatArray:
+def party_values(values: npt.ArrayLike, n: int, parties: int | None = None) -> FloatArray:
     """The values as (n, d) numbers; refuses another number of parties, text, nan and inf.
+
+    `parties`: if a party has several rows, row i is that of party i mod `parties`.
 
     >>> party_values(["a", "b"], 2)
     Traceback (most recent call last):
       ...
-    netdp.errors.InvalidValue: values must be numbers, got ['a']
+    netdp.errors.InvalidValue: values must be numbers, got 'a'
     """
     try:
         given = np.asarray(values)
     except ValueError:
         raise InvalidValue("values must be a table of numbers, one row per party; the rows differ in length") from None
     if given.dtype.kind not in "fiub":
-        raise InvalidValue(
-            f"values must be numbers, got {given.tolist() if not given.ndim else given.ravel().tolist()[:1]}"
-        )
+        raise InvalidValue(f"values must be numbers, got {given.ravel().tolist()[0] if given.size else values!r}")
     data = given.astype(np.float64)
     data = data[:, None] if data.ndim == 1 else data
     if data.ndim != 2 or len(data) != n:
@@ -46,12 +46,16 @@ def party_values(values: npt.ArrayLike, n: int) -> FloatArray:
     if data.shape[1] == 0:
         raise InvalidValue(f"values must have at least one column, got shape {given.shape}")
     if not np.isfinite(data).all():
-        raise InvalidValue(f"the value of party {int(np.argwhere(~np.isfinite(data))[0, 0])} is not finite")
+        raise InvalidValue(
+            f"the value of party {int(np.argwhere(~np.isfinite(data))[0, 0]) % (parties or n)} is not finite"
+        )
     return data
 
 
-def held(data: FloatArray, sensitivity: float, bounds: Any) -> FloatArray:
+def held(data: FloatArray, sensitivity: float, bounds: Any, parties: int | None = None) -> FloatArray:
     """The rows of `data` clipped into the set that `bounds` states; without bounds as they are, if some set can hold them.
+
+    `parties`: as in `party_values`, for the message.
 
     >>> held(np.array([[-3.0], [0.2], [9.0]]), 1.0, bounds=(0, 1)).ravel().tolist()
     [0.0, 0.2, 1.0]
@@ -61,7 +65,7 @@ def held(data: FloatArray, sensitivity: float, bounds: Any) -> FloatArray:
     netdp.errors.InvalidValue: the values of parties 0 and 1 are 100 apart, more than the sensitivity 1 that the privacy ...
     """
     if bounds is None:
-        _refuse_far_apart(data, sensitivity)
+        _refuse_far_apart(data, sensitivity, len(data) if parties is None else parties)
         return data
     if isinstance(bounds, int | float | np.integer | np.floating):
         radius = float(bounds)
@@ -91,13 +95,13 @@ def _refuse_wide(what: str, diameter: float, sensitivity: float) -> None:
         )
 
 
-def _refuse_far_apart(data: FloatArray, sensitivity: float) -> None:
+def _refuse_far_apart(data: FloatArray, sensitivity: float, parties: int) -> None:
     limit = sensitivity * (1 + _ROUNDING)
     widths = data.max(axis=0) - data.min(axis=0)
     column = int(np.argmax(widths))
     if widths[column] > limit:
         u, w = sorted((int(np.argmin(data[:, column])), int(np.argmax(data[:, column]))))
-        raise _too_far(u, w, float(np.linalg.norm(data[u] - data[w])), sensitivity)
+        raise _too_far(u % parties, w % parties, float(np.linalg.norm(data[u] - data[w])), sensitivity)
     if data.shape[1] == 1 or np.linalg.norm(widths) <= limit:
         return
     centre = (data.max(axis=0) + data.min(axis=0)) / 2
@@ -111,7 +115,8 @@ def _refuse_far_apart(data: FloatArray, sensitivity: float) -> None:
     for u, row in enumerate(data):
         distance = np.linalg.norm(data[u:] - row, axis=1)
         if distance.max() > limit:
-            raise _too_far(u, u + int(np.argmax(distance)), float(distance.max()), sensitivity)
+            w = u + int(np.argmax(distance))
+            raise _too_far(u % parties, w % parties, float(distance.max()), sensitivity)
 
 
 def _too_far(u: int, w: int, distance: float, sensitivity: float) -> InvalidValue:

@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 
 from netdp.accounting import account
-from netdp.errors import Unsupported
+from netdp.errors import InvalidValue, Unsupported
 from netdp.privacy import gaussian_mu
 from netdp.views import LinearGaussianView, LinearProtocol
 
 from .table import HEADROOM, calibrations, checked_target
 from .token.calibrate import smallest
+
+# Met as closely as this, the target is met by the smallest σ.
+_TIGHT = 1 - 1e-6
 
 calibrations.refuse(
     LinearGaussianView, why="its matrices are numbers already; calibrate the LinearProtocol that makes them"
@@ -35,13 +38,19 @@ def _linear(protocol: LinearProtocol, epsilon: float, delta: float, *, observers
         return max(float(np.nanmax(account(one, [v]).mu)) for v in who)
 
     allowed = float(gaussian_mu(epsilon, delta))
+    if allowed == 0:
+        raise Unsupported(
+            f"no noise level meets epsilon = {epsilon:g} at delta = {delta:g}; ask for delta > 0, such as 1e-6"
+        )
     start = float(protocol.sigma)  # type: ignore[attr-defined]
     there = worst_mu(start)
-    if not np.isfinite(there) or allowed == 0:
+    if not np.isfinite(there):
         raise Unsupported(
             "somebody has no protection at all, whatever the noise: account(protocol, observers) shows who"
         )
+    if there == 0:
+        raise InvalidValue("no noise is needed: nobody in question learns anything; set sigma yourself")
     scaled = start * there / allowed * HEADROOM
-    if worst_mu(scaled) <= allowed:  # all noise is proportional to σ: nothing smaller would do
+    if _TIGHT * allowed <= worst_mu(scaled) <= allowed:  # all noise is proportional to σ: nothing smaller would do
         return protocol.replace(sigma=scaled)
     return protocol.replace(sigma=smallest(worst_mu, allowed, scaled))

@@ -80,6 +80,10 @@ class Protocol(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-able description; `from_dict` reads it back."""
+        if "kind" not in type(self).__dict__:  # it would be read back as its parent
+            raise InvalidValue(
+                f"{type(self).__name__} has no kind of its own; state one in the class, kind = '…', so that it can be read back"
+            )
         fields = {f.name: _plain(getattr(self, f.name)) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
         return {"protocol": self.kind, **fields}
 

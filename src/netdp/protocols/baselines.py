@@ -33,6 +33,7 @@ class _Averaging(Protocol):
         return self.sensitivity / self.sigma
 
 
+@dataclass(frozen=True)
 class Local(_Averaging):
     """Everybody publishes its value with noise N(0, σ²); all take the mean.
 
@@ -46,6 +47,7 @@ class Local(_Averaging):
         return f"{self.n:,} parties; everybody publishes its value with noise σ={self.sigma:g}, Δ={self.sensitivity:g}"
 
 
+@dataclass(frozen=True)
 class Central(_Averaging):
     """A curator that everybody trusts publishes the mean with noise N(0, σ²/n)."""
 
@@ -87,6 +89,7 @@ class _Descent(Protocol):
         return f"{self.n:,} parties; {self.iterations} gradient steps of size {self.step:g}, clipped to {self.clip:g}"
 
 
+@dataclass(frozen=True)
 class LocalDescent(_Descent):
     """Every party publishes its clipped gradient with noise N(0, σ²) per coordinate, in every iteration."""
 
@@ -96,6 +99,7 @@ class LocalDescent(_Descent):
         return f"{self._steps()}; everybody publishes its gradients with noise σ={self.sigma:g}"
 
 
+@dataclass(frozen=True)
 class CentralDescent(_Descent):
     """A trusted curator publishes the mean of the clipped gradients with noise N(0, σ²/n), in every iteration."""
 

@@ -60,7 +60,7 @@ class Table:
         return self._enter(function, subclasses=True)
 
     def refuse(self, *types: type, why: str) -> None:
-        """Say why protocols of these types have no entry."""
+        """Say why protocols of these types, and of types derived from them, have no entry."""
         for kind in types:
             self._reasons[kind] = why
 
@@ -92,7 +92,7 @@ class Table:
         entry = self._entry(protocol)
         name = type(protocol).__name__
         if entry is None:
-            why = self._reasons.get(type(protocol))
+            why = next((self._reasons[base] for base in type(protocol).__mro__ if base in self._reasons), None)
             raise Unsupported(f"{name} {self.refusal}" + (f": {why}" if why else ""))
         known = entry.options - {"progress"}
         if unknown := sorted(set(options) - known):

@@ -82,10 +82,10 @@ def collect(
             raise InvalidValue(f'reporting="all" sends no dummies; leave null out, got {null!r}')
         run = shuffle_reports(protocol, mechanism.randomize(data, stream(seed, 2)), seed)
         return Collected(mechanism.estimate(run.view.reports), run, mechanism)
-    blank = null_row(mechanism, null)
+    instead = null_row(mechanism, null)
 
     def dummies(count: int) -> npt.NDArray[Any]:
-        reports = mechanism.randomize(np.repeat(blank, max(count, 1), axis=0), stream(seed, 3))
+        reports = mechanism.randomize(np.repeat(instead, max(count, 1), axis=0), stream(seed, 3))
         return reports[:count]
 
     run = shuffle_reports(protocol, mechanism.randomize(data, stream(seed, 2)), seed, dummies=dummies)
@@ -111,5 +111,5 @@ def estimate_single(protocol: Shuffle, mechanism: Mechanism, reports: npt.ArrayL
     if len(items) != protocol.n:
         raise InvalidValue(f"there are {protocol.n} users and each hands over one item; got {len(items)}")
     empty, _ = empty_hands(protocol)
-    blank = mechanism.answer(null_row(mechanism, null))
-    return np.asarray((protocol.n * mechanism.estimate(items) - empty * blank) / (protocol.n - empty))
+    instead = mechanism.answer(null_row(mechanism, null))
+    return np.asarray((protocol.n * mechanism.estimate(items) - empty * instead) / (protocol.n - empty))

@@ -112,8 +112,8 @@ class Values:
 
     def of(self, protocol: Any, *, rows: int | None = None) -> FloatArray:
         """(n, d) numbers, held to the protocol's sensitivity."""
-        data = party_values(self.given, protocol.n if rows is None else rows)
-        return held(data, protocol.sensitivity, self.bounds)
+        data = party_values(self.given, protocol.n if rows is None else rows, protocol.n)
+        return held(data, protocol.sensitivity, self.bounds, protocol.n)
 
     def labels(self) -> npt.ArrayLike:
         """As they are: a histogram checks labels against its domain."""

@@ -101,12 +101,12 @@ def collection_error(protocol: Shuffle, mechanism: Mechanism, values: npt.ArrayL
     if protocol.reporting == "all":
         return mechanism.squared_error(protocol.n)
     n, (empty, variance) = protocol.n, empty_hands(protocol)
-    mean, blank = mechanism.answer(data), mechanism.answer(null_row(mechanism, null))
+    mean, instead = mechanism.answer(data), mechanism.answer(null_row(mechanism, null))
     # Σ‖x_u − x̄‖² = Σ‖x_u‖² − n‖x̄‖²; for categories ‖x_u‖² = 1
     squares = float(np.sum(np.square(data))) if data.ndim == 2 else float(n)
     spread = max(squares - n * float(mean @ mean), 0.0) / (n - 1)
     crowd = empty * (n - empty) - variance  # E[D(n − D)]
-    chance = variance * float(np.sum((blank - mean) ** 2)) + crowd / n * spread
+    chance = variance * float(np.sum((instead - mean) ** 2)) + crowd / n * spread
     return (n * n * mechanism.squared_error(n) + chance) / (n - empty) ** 2
 
 

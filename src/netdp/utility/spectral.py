@@ -53,7 +53,7 @@ class SpectralError:
     >>> errors = SpectralError(graphs.hypercube(4), rounds=9)
     >>> p = Gossip(graphs.hypercube(4), rounds=9, sigma=2.0, masks=3.0, refresh=0.5, accelerated=True)
     >>> from netdp import expected_error
-    >>> abs(errors.of(p, spread=0.0).total / expected_error(p).total - 1) < 1e-12
+    >>> abs(errors.of(p, spread=0.0).total / expected_error(p, [0.5] * 16).total - 1) < 1e-12
     True
     """
 

@@ -77,7 +77,7 @@ class LinearGaussianView(Protocol):
     >>> A = np.array([[1, 0, 0], [0, 1, 0], [1, 1, 1]])
     >>> view = LinearGaussianView(3, data=A, noise=2.0 * A, readers=[(2,), (2,), None])
     >>> import netdp
-    >>> netdp.account(view, [2]).mu.tolist(), netdp.account(view, [1]).mu.round(3).tolist()
+    >>> netdp.account(view, [2]).mu.round(3).tolist(), netdp.account(view, [1]).mu.round(3).tolist()
     ([0.5, 0.5, nan], [0.354, nan, 0.354])
     """
 

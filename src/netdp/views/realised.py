@@ -15,11 +15,13 @@ from netdp.errors import InvalidValue
 from netdp.graphs import Graph
 from netdp.protocols import (
     Central,
+    CentralDescent,
     ErdosRenyiGossip,
     Gossip,
     GossipDescent,
     GraphWalkSum,
     Local,
+    LocalDescent,
     PathSum,
     RingHistogram,
     RingSum,
@@ -31,6 +33,7 @@ from netdp.protocols import (
     WalkSum,
 )
 
+from .linear import LinearGaussianView, LinearProtocol
 from .token import TokenTranscript, ring_path
 from .transcript import Transcript, transcribe
 
@@ -44,6 +47,16 @@ realised.refuse(
     WalkDescent,
     WalkHistogram,
     why="a walk that has become public is accounted for sums only (WalkSum, GraphWalkSum); account before the run",
+)
+realised.refuse(
+    LocalDescent,
+    CentralDescent,
+    why="nobody sends to anybody in particular and nothing is left to chance; account without transcript",
+)
+realised.refuse(
+    LinearGaussianView,
+    LinearProtocol,
+    why="its matrices say all that happens, and nothing is left to chance; account without transcript",
 )
 
 

@@ -423,5 +423,5 @@ def test_the_ring_histogram_says_one_thing_about_what_it_computes():
 )
 def test_unknown_options_are_refused_by_name(protocol):
     assert math.isfinite(np.nanmax(published(protocol).epsilon(1e-5)))
-    with pytest.raises(TypeError, match="banana"):
+    with pytest.raises(InvalidValue, match=f"the published loss of {type(protocol).__name__} takes no option 'banana'"):
         published(protocol, banana=1)

@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 
 from netdp import graphs
-from netdp.accounting import local_dp, trusted_curator
+from netdp.accounting import account, local_dp, trusted_curator
 from netdp.accounting.heap.clones import shuffled_epsilon, shuffled_profile
 from netdp.accounting.shuffle import shuffling
 from netdp.accounting.shuffle.separation import separation
 from netdp.accounting.table import certified, published
 from netdp.errors import InvalidValue, Unsupported
+from netdp.privacy import Observers
 from netdp.protocols import Shuffle
 
 E0 = math.log(3)
@@ -246,7 +247,7 @@ def test_more_colluders_never_help_privacy():
     one, two = (certified(protocol, ("curator", *who)) for who in ([5], [5, 17]))
     both = np.setdiff1d(np.arange(60), [5, 17])
     assert (one.delta(0.3)[both] <= two.delta(0.3)[both] + 1e-12).all()
-    assert one.observers == "curator with user 5"
+    assert account(protocol, ["curator", 5]).observers == Observers((5,), ("curator",))
     far = np.array([u for u in both if not protocol.graph.has_edge(u, 5)])
     assert one.epsilon(0.2)[far].max() < 0.9
     # a neighbour hands its report to the colluder with probability 1/8: ε stays near ε₀ at a δ well under that
@@ -263,10 +264,11 @@ def test_a_cut_off_user_has_nothing_but_epsilon0():
 
 
 def test_statement():
-    loss = certified(Shuffle(graphs.regular(200, 10, 1), 25, 1.0), "curator")
+    loss = account(Shuffle(graphs.regular(200, 10, 1), 25, 1.0), "curator")
     assert loss.claim.value == "upper"
-    assert loss.observers == "curator"
-    assert loss.curve.shape == ()
+    assert loss.observers == Observers(roles=("curator",))
+    assert loss.curve.shape == (200,)  # one entry per user, from one curve for all
+    assert len(set(loss.epsilon(1e-4).tolist())) == 1
     assert any("colludes" in line for line in loss.assumptions)
     assert not any("coins" in line for line in loss.assumptions)
     assert "curator" in loss.describe(delta=1e-4)
@@ -311,8 +313,8 @@ def test_approximate_randomizer():
 def test_at_delta0_the_loss_is_epsilon0_and_not_infinite(delta0):
     protocol = Shuffle(graphs.regular(60, 10, 1), 25, 1.3, delta0=delta0)
     assert certified(protocol, "curator").epsilon(delta0) == 1.3
-    assert local_dp(protocol).epsilon(delta0) == 1.3
-    assert trusted_curator(protocol).epsilon(delta0) == 1.3
+    assert (local_dp(protocol).epsilon(delta0) == np.full(60, 1.3)).all()
+    assert (trusted_curator(protocol).epsilon(delta0) == np.full(60, 1.3)).all()
     against = certified(protocol, ("curator", 4)).epsilon(delta0)
     assert (np.delete(against, 4) == 1.3).all()
     assert certified(protocol, "curator").epsilon(delta0 * 0.999) == math.inf

@@ -24,10 +24,10 @@ _OUTSIDE_BLANK, _LIGHT = 1e-24, 1e-26  # and there windows are narrower, and cel
 
 @dataclass(frozen=True)
 class Coins:
-    """Bin(s − 1, ½) for several s: g[k] and its upper tails G[k], one stretch of the arrays per s."""
+    """Bin(s − 1, ½) for several s: g[k] and its upper tails G[k], one part of the arrays per s."""
 
     s: IntArray
-    start: IntArray  # where the stretch of s begins …
+    start: IntArray  # where the part of s begins …
     first: IntArray  # … and which k that is
     last: IntArray  # the last k held; `beyond` bounds the mass of A ≥ last + 1, 0 if there is none
     beyond: FloatArray

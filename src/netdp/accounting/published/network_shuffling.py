@@ -244,7 +244,7 @@ def _factorised(graph: Graph, N: Any, sign: float) -> Product:
 def _unconverged(graph: Graph, detail: str) -> Unsupported:
     return Unsupported(
         f"the spectral gap of the walk on {graph!r} could not be computed reliably ({detail}); add laziness or edges, or use "
-        "netdp.graphs.certificate, which proves a bound instead"
+        "netdp.graphs.certificate.spectral_bound, which proves a bound instead"
     )
 
 

@@ -98,7 +98,7 @@ def curator_statement(protocol: Shuffle, mixed: Separation, curve: Curve) -> Gua
 def curator_and(protocol: Shuffle, observers: Any) -> tuple[int, ...]:
     """The users who collude with the curator: none for "curator", those numbered after it in ("curator", 3, 5).
 
-    `netdp.views.curator_set` makes such a tuple of what a person typed.
+    `netdp.views.who_looks` finds the parties and the role in what a person typed.
 
     >>> from netdp import graphs
     >>> curator_and(Shuffle(graphs.complete(6), rounds=3, epsilon0=1.0), ("curator", 5, 3))

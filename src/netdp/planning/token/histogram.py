@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from netdp.accounting import account
 from netdp.errors import Unsupported
+from netdp.numerics.checks import count
 from netdp.planning.table import calibrations, checked_target
 from netdp.privacy import Observers
 from netdp.protocols import RingHistogram, WalkHistogram
@@ -27,7 +28,7 @@ def _ring(protocol: RingHistogram, epsilon: float, delta: float) -> RingHistogra
 
 @calibrations.register
 def _walk(protocol: WalkHistogram, epsilon: float, delta: float, *, colluders: int = 1) -> WalkHistogram:
-    return _smallest_gamma(protocol, epsilon, delta, [Observers(tuple(range(colluders)))])
+    return _smallest_gamma(protocol, epsilon, delta, [Observers(tuple(range(count("colluders", colluders))))])
 
 
 def _smallest_gamma(protocol: H, epsilon: float, delta: float, who: list[Observers]) -> H:
