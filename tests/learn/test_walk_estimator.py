@@ -83,7 +83,7 @@ def test_default_walk_visits_everybody_fifty_times():
     ("settings", "message"),
     [
         ({"epsilon": 0}, "epsilon must be a finite number > 0, got 0"),
-        ({"epsilon": "1"}, "epsilon must be a number, got '1'"),
+        ({"epsilon": "1"}, "epsilon must be a finite number > 0, got '1'"),
         ({"delta": 0}, "delta must be a finite number > 0, got 0"),
         ({"parties": 16.0}, "parties must be a whole number ≥ 1, got 16.0"),
         ({"random_state": np.random.RandomState(0)}, "a RandomState has too little randomness"),

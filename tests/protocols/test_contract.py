@@ -60,7 +60,9 @@ EXAMPLES = {
     "local": Example(netdp.Local(4, sigma=2.0), {"n": 5}),
     "local-descent": Example(netdp.LocalDescent(4, 3, sigma=2.0, step=0.1), {"iterations": 4}),
     "path-sum": Example(netdp.PathSum(4, [[0, 1, 2, 3, 0, 2]], sigma=2.0, closing=True), {"paths": [[0, 1, 2, 3]]}),
-    "randomized-gossip": Example(netdp.RandomizedGossip(RING, steps=8, sigma=2.0), {"steps": 9}),
+    "randomized-gossip": Example(
+        netdp.RandomizedGossip(RING, steps=8, sigma=2.0), {"steps": 9}, options={"samples": 50}
+    ),
     "ring-histogram": Example(netdp.RingHistogram(8, 2, domain=3, gamma=0.5), {"domain": 4}, labels=True),
     "ring-sum": Example(netdp.RingSum(5, 2, sigma=2.0), {"closing": False}),
     "shuffle": Example(netdp.Shuffle(RING, rounds=20, epsilon0=1.0), {"reporting": "single"}, "curator", epsilon=0.8),

@@ -25,7 +25,7 @@ RING = graphs.ring(6)
         ({"sigma": -1.0}, "got -1.0"),
         ({"sigma": float("nan")}, "got nan"),
         ({"sigma": float("inf")}, "got inf"),
-        ({"sigma": "much"}, "sigma must be a number, got 'much'"),
+        ({"sigma": "much"}, "sigma must be a finite number > 0, got 'much'"),
         ({"sensitivity": 0}, "sensitivity must be a finite number > 0, got 0"),
         ({"refresh": -0.1}, "refresh must be a finite number ≥ 0 .*, got -0.1"),
         ({"masks": float("nan")}, "masks must be a finite number ≥ 0 .*, got nan"),

@@ -43,7 +43,15 @@ Sender = Annotated[
     str | None,
     typer.Option(
         "--sender",
-        help="token on complete:N: known (the default: plain connections) or hidden (an anonymous channel).",
+        help="token on complete:N: known (the default: plain connections), receiver-known (anonymous sending) or hidden "
+        "(a mix network that draws the next holder).",
+    ),
+]
+Release = Annotated[
+    str | None,
+    typer.Option(
+        "--release",
+        help="token on complete:N: the last holder publishes under its name (named) or not (anonymous); as the channel does.",
     ),
 ]
 Noise = Annotated[str | None, typer.Option("--noise", help="token on a ring: single or distributed.")]

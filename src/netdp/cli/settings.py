@@ -118,11 +118,12 @@ class WalkSettings(Making):
     steps: int
     sigma: float
     sender: str = "known"
+    release: str | None = None
     sensitivity: float = 1.0
 
     def made(self) -> WalkSum:
         """The protocol."""
-        own = ("steps", "sigma", "sender", "sensitivity")
+        own = ("steps", "sigma", "sender", "release", "sensitivity")
         return WalkSum(users(self.graph), **{name: getattr(self, name) for name in own})
 
 

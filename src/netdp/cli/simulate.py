@@ -23,6 +23,7 @@ def simulate(
     mixing: flags.Mixing = None,
     steps: flags.Steps = None,
     sender: flags.Sender = None,
+    release: flags.Release = None,
     noise: flags.Noise = None,
     closing: flags.Closing = None,
     epsilon0: flags.Epsilon0 = None,

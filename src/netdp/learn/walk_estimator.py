@@ -36,8 +36,9 @@ class WalkLogisticRegression(BinaryLinear):
     epsilon, delta : the target, user-level, replacing one party's rows.
     steps : length of the walk; None: 50 visits per party on average.
     step, clip : η and L, see `netdp.protocols.WalkDescent`; step=None: as long as the noise allows.
-    sender : "known": a party sees from whom it gets the token, as over a direct connection; "hidden": it does not, which takes
-        an anonymous channel.
+    sender : "known": a party sees from whom it gets the token and to whom it goes, as over direct connections;
+        "receiver-known" and "hidden" take anonymous channels (`netdp.protocols.walk`).
+    release : "named" or "anonymous", whether the last holder publishes the model under its name; None: as the channel does.
     colluders : how many parties may pool what they see.
     contributions : gradient steps per party, after which it adds noise only; None: no limit.
     random_state : None: dealing, path and (simulated) noise from fresh entropy of the operating system. A whole number or a
@@ -62,6 +63,7 @@ class WalkLogisticRegression(BinaryLinear):
         step: float | None = None,
         clip: float = 0.1,
         sender: str = "known",
+        release: str | None = None,
         colluders: int = 1,
         contributions: int | None = None,
         random_state: int | np.random.Generator | None = None,
@@ -73,6 +75,7 @@ class WalkLogisticRegression(BinaryLinear):
         self.step = step
         self.clip = clip
         self.sender = sender
+        self.release = release
         self.colluders = colluders
         self.contributions = contributions
         self.random_state = random_state
@@ -96,6 +99,7 @@ class WalkLogisticRegression(BinaryLinear):
             step=1.0,  # neither the loss nor the noise depends on it
             clip=clip,
             sender=self.sender,
+            release=self.release,
             contributions=self.contributions,
         )
         protocol, self.guarantee_ = _promised(draft, epsilon, delta, colluders)

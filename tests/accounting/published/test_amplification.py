@@ -191,7 +191,7 @@ def test_refusals(protocol, observers, options, message):
 def test_wrong_values_are_named():
     with pytest.raises(InvalidValue, match="unknown version '2020'"):
         published(WalkSum(100, 1000, sigma=50.0, sender="hidden"), version="2020")
-    with pytest.raises(InvalidValue, match="delta0 must lie strictly between 0 and 1, got 0"):
+    with pytest.raises(InvalidValue, match=r"delta0 must lie in \(0, 1\), got 0"):
         walks.local_epsilon(1.0, 0)
     with pytest.raises(InvalidValue, match="give delta_hat"):
         walks.theorem3_2021(100, 1000, 0.1, 1e-6, None)
@@ -416,7 +416,7 @@ def test_the_ring_histogram_says_one_thing_about_what_it_computes():
         RingSum(50, 3, 9.0),
         RingHistogram(1500, 2, 5, 0.96),
         WalkSum(100, 1000, 50.0),
-        WalkHistogram(10_000, 10_000, 4, 0.97),
+        WalkHistogram(10_000, 10_000, 4, 0.97, sender="hidden"),
         WalkDescent(100, 1000, sigma=5.0, step=0.1),
     ],
     ids=lambda p: p.kind,
@@ -425,3 +425,22 @@ def test_unknown_options_are_refused_by_name(protocol):
     assert math.isfinite(np.nanmax(published(protocol).epsilon(1e-5)))
     with pytest.raises(InvalidValue, match=f"the published loss of {type(protocol).__name__} takes no option 'banana'"):
         published(protocol, banana=1)
+
+
+def test_the_lectures_statement_is_a_published_formula():
+    """ln²(n)/n times the local Rényi loss: informal, never a guarantee, and not one of the certified losses."""
+    protocol = WalkDescent(2000, 4_000_000, sigma=40.0, step=0.1, clip=0.4)
+    stated = account(protocol, [0], method="published", version="lecture")
+    local = 2000 * 0.8**2 / (2 * 40.0**2)
+    assert stated.rdp(2.0)[1] == pytest.approx(2 * local * math.log(2000) ** 2 / 2000)
+    assert not stated.is_certified
+    assert stated.errata
+    with pytest.raises(InvalidValue, match="unknown version '2021' for descent"):
+        account(protocol, [0], method="published", version="2021")
+    with pytest.raises(Unsupported, match="one observer"):
+        account(protocol, [0, 1], method="published", version="lecture")
+
+
+def test_the_authors_calibration_carries_the_errata_of_their_code():
+    found = walk_descent.network_calibration(1.0, 1e-6, 2000, 20_000, 0.4)
+    assert any("sensitivity L" in erratum for erratum in found.errata)

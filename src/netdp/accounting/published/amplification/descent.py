@@ -20,12 +20,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 from scipy.optimize import brentq
 
 from netdp.accounting.table import published
 from netdp.errors import InvalidValue, Unsupported
-from netdp.privacy import Guarantee
+from netdp.privacy import Claim, Guarantee, RenyiCurve
 from netdp.protocols.walk import WalkDescent
 
 from .tokens import (
@@ -41,6 +42,8 @@ REFERENCES = (
     "E. Cyffers, A. Bellet. Privacy Amplification by Decentralization. AISTATS 2022.",
     "V. Feldman, I. Mironov, K. Talwar, A. Thakurta. Privacy Amplification by Iteration. FOCS 2018.",
 )
+LECTURE = ("A. Bellet. Better Privacy Guarantees for Decentralized Federated Learning. Lecture at FL-Day, 2023.",)
+VERSIONS = ("2022", "lecture")
 ERRATA = (
     "The number of spotted contributions, s = 2N_u/n + √((6N_u/n) ln(1/δ̃)), uses a Chernoff bound where it does not hold: "
     "n = 2000, 12 contributions, δ̃ = 1e-6 gives s < 1; two or more are spotted with probability 6.6e-5.",
@@ -132,12 +135,16 @@ def informal_amplification(n: int) -> float:
 
 
 @published.register
-def _walk_descent(protocol: WalkDescent, observers: tuple[int, ...]) -> Guarantee:
-    """The theorem of 2022, every δ budgeted in equal parts.
+def _walk_descent(protocol: WalkDescent, observers: tuple[int, ...], *, version: str = "2022") -> Guarantee:
+    """The theorem of 2022, every δ budgeted in equal parts; or version="lecture", the authors' informal statement.
 
     Parts: the conversion from Rényi DP; the number of contributions unless it is capped; with known senders the number of
     spotted ones, their own δ₀, and their composition.
     """
+    if version not in VERSIONS:
+        raise InvalidValue(f"unknown version {version!r} for descent; choose one of {', '.join(VERSIONS)}")
+    if version == "lecture":
+        return _lecture(protocol, observers)
     if protocol.expansion > 1:
         raise Unsupported(
             f"amplification by iteration needs steps that do not expand, got expansion={protocol.expansion:g}; "
@@ -166,12 +173,30 @@ def _walk_descent(protocol: WalkDescent, observers: tuple[int, ...]) -> Guarante
     return published_table(epsilon, None, observers, errata, notes, REFERENCES)
 
 
+def _lecture(protocol: WalkDescent, observers: tuple[int, ...]) -> Guarantee:
+    """The local Rényi loss of T/n contributions, times ln²(n)/n."""
+    if len(observers) > 1:
+        raise Unsupported(
+            f"the lecture speaks of one observer, got {len(observers)}; version='2022' has n/c for coalitions"
+        )
+    local = protocol.steps / protocol.n * protocol.sensitivity**2 / (2 * protocol.sigma**2)
+    return Guarantee(
+        curve=RenyiCurve.linear(local * informal_amplification(protocol.n)),
+        claim=Claim.PUBLISHED,
+        assumptions=("an informal statement, constants left out, for T of order n²; it is not a bound",),
+        references=LECTURE,
+        errata=ERRATA,
+    )
+
+
 # ---- the authors' calibrations
 
 
 @dataclass(frozen=True)
 class NetworkCalibration:
-    """What the authors' search ends with: σ, and how it came about."""
+    """What the authors' search ends with: σ, and how it came about. `errata`: where their code departs from the theorem."""
+
+    errata: ClassVar[tuple[str, ...]] = CODE_ERRATA
 
     sigma: float
     sigma_spotted: float
