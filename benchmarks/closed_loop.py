@@ -14,7 +14,7 @@ from types import ModuleType
 
 from netdp import account
 
-TESTS = Path(__file__).parents[1] / "tests" / "accounting"
+TESTS = Path(__file__).parents[1] / "tests" / "accounting" / "gossip"
 
 
 def load(name: str) -> ModuleType:

@@ -21,16 +21,16 @@ def main() -> None:
     header = f"{'graph':18}{'against':>16}{'curator':>10}{'masked':>18}{'plain':>17}{'refreshed':>17}{'local DP':>17}"
     print(header + "   masked settings, time")
     for graph in (graphs.hypercube(8), graphs.grid(16, 16), graphs.regular(1024, 6, seed=0)):
-        for colluders in (None, 0.1):
+        for share in (None, 0.1):
             start = time.perf_counter()
-            found = plan(graph, EPSILON, DELTA, colluders=colluders, kinds=("plain", "refreshed", "masked"))
+            found = plan(graph, EPSILON, DELTA, coalitions=share, kinds=("plain", "refreshed", "masked"))
             seconds = time.perf_counter() - start
-            against = "each alone" if colluders is None else "+ random tenth"
+            against = "each alone" if share is None else "+ random tenth"
             cells = f"{graph.name:18}{against:>16}{found.curator_rmse:10.5f}"
             for kind in ("masked", "plain", "refreshed"):
                 option = found.option(kind)
                 assert option is not None
-                assert option.worst_epsilon <= EPSILON
+                assert found.worst_epsilon(option) <= EPSILON
                 cells += f"{option.rmse:9.5f} ({option.rmse / found.curator_rmse:5.2f})".rjust(17)
             cells += f"{found.local_rmse:9.5f} ({found.local_rmse / found.curator_rmse:5.2f})".rjust(17)
             masked = found.option("masked")

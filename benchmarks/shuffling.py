@@ -24,8 +24,9 @@ from netdp import graphs
 from netdp.errors import DataNotFound, NetdpError
 from netdp.mechanisms import PrivUnit
 from netdp.protocols import Shuffle
-from netdp.simulate.collect import collect, collection_error, empty_hands
+from netdp.simulate.collect import collect
 from netdp.simulate.shuffle import run_walks
+from netdp.utility.shuffle import collection_error, empty_hands
 
 DEGREE, ROUNDS = 10, 100
 DIMENSION, DELTA = 200, 2e-6
@@ -78,7 +79,7 @@ def certified(protocol: Shuffle) -> float:
     import netdp
 
     try:
-        return float(netdp.account(protocol, observers="curator").epsilon(DELTA))
+        return netdp.account(protocol, observers="curator").worst_epsilon(DELTA)
     except NetdpError as problem:
         print(f"    (no certified ε: {problem})", file=sys.stderr)
         return math.nan

@@ -28,22 +28,22 @@ def warm() -> None:
 
 
 def large() -> str:
-    protocol = Gossip(graphs.regular(100_000, 4, seed=0), rounds=100, sigma=1.0)
+    protocol = Gossip(graphs.regular(100_000, 4, seed=0), rounds=100, sigma=1.0, sensitivity=4.0)
     values = np.random.default_rng(0).random((100_000, 16))
-    plain = seconds(lambda: simulate(protocol, values, 0))
+    plain = seconds(lambda: simulate(protocol, values, 0, bounds=(0, 1)))
     everything = protocol.replace(accelerated=True, masks=10.0, refresh=1.0)
-    gap = seconds(lambda: everything.gamma)
-    full = seconds(lambda: simulate(everything, values, 0))
+    gap = seconds(lambda: everything.chebyshev)
+    full = seconds(lambda: simulate(everything, values, 0, bounds=(0, 1)))
     masked = f"masked, refreshed and accelerated {full:.1f} s (its spectral gap: {gap:.1f} s)"
     return f"plain {plain:.1f} s; {masked}; {peak():.2f} GB"
 
 
 def learning_round() -> str:
-    protocol = Gossip(graphs.regular(50, 4, seed=0), rounds=1000, sigma=1.0)
+    protocol = Gossip(graphs.regular(50, 4, seed=0), rounds=1000, sigma=1.0, sensitivity=18.0)
     values = np.random.default_rng(0).random((50, 303))
-    each = seconds(lambda: simulate(protocol, values, 0)) / protocol.rounds
+    each = seconds(lambda: simulate(protocol, values, 0, bounds=(0, 1))) / protocol.rounds
     single = protocol.replace(rounds=1)
-    whole = min(seconds(lambda: simulate(single, values, 0)) for _ in range(20))
+    whole = min(seconds(lambda: simulate(single, values, 0, bounds=(0, 1))) for _ in range(20))
     return (
         f"{each * 1e3:.3f} ms per round, {KNOWN_SIMULATOR / each:.0f} times the speed of {KNOWN_SIMULATOR} s; "
         f"as a run of one round, noise and transcript included, {whole * 1e3:.2f} ms ({KNOWN_SIMULATOR / whole:.0f} times)"
@@ -51,9 +51,9 @@ def learning_round() -> str:
 
 
 def randomized() -> str:
-    protocol = RandomizedGossip(graphs.regular(100_000, 4, seed=0), steps=10_000_000, sigma=1.0)
+    protocol = RandomizedGossip(graphs.regular(100_000, 4, seed=0), steps=10_000_000, sigma=1.0, sensitivity=4.0)
     values = np.random.default_rng(0).random((100_000, 16))
-    return f"{seconds(lambda: simulate(protocol, values, 0)):.1f} s; {peak():.2f} GB"
+    return f"{seconds(lambda: simulate(protocol, values, 0, bounds=(0, 1))):.1f} s; {peak():.2f} GB"
 
 
 CASES = {"a": large, "b": learning_round, "c": randomized}

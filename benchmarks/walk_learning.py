@@ -62,7 +62,7 @@ def methods(epsilon: float, n: int = USERS, steps: int = STEPS, cap: int | None 
     hidden = calibrate_walk(draft, epsilon, DELTA)
     known = calibrate_walk(draft.replace(sender="known", release="named"), epsilon, DELTA)
     central = smallest(
-        lambda sigma: float(trusted_curator(draft.replace(sigma=sigma)).epsilon(DELTA)), epsilon, hidden.sigma
+        lambda sigma: trusted_curator(draft.replace(sigma=sigma)).worst_epsilon(DELTA), epsilon, hidden.sigma
     )
     capped = draft.replace(contributions=limit)
     return [

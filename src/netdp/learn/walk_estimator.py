@@ -114,7 +114,7 @@ class WalkLogisticRegression(BinaryLinear):
 @lru_cache(maxsize=64)
 def _promised(draft: WalkDescent, epsilon: float, delta: float, colluders: int) -> tuple[WalkDescent, Guarantee]:
     """The calibrated protocol and its loss: they do not depend on the data, so cross-validation computes them once."""
-    protocol = calibrate_walk(draft, epsilon, delta, observers=colluders)
+    protocol = calibrate_walk(draft, epsilon, delta, colluders=colluders)
     seen = account(protocol, list(range(colluders)))
     # On the complete graph all parties are alike: what these learn about any other, any others learn about these.
     curve, everybody = seen.curve, np.zeros(protocol.n, dtype=np.int64)

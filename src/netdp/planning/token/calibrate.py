@@ -27,14 +27,14 @@ def calibrate_walk(
     protocol: P,
     epsilon: float,
     delta: float,
-    observers: int = 1,
+    colluders: int = 1,
     *,
     adjacency: str = "replace",
     tolerance: float = _TOLERANCE,
 ) -> P:
     """The same protocol with the smallest σ (within `tolerance`, 0.1 %) whose certified loss is at most ε at δ.
 
-    observers : how many users collude. On the complete graph any so many learn the same.
+    colluders : how many users collude. On the complete graph any so many learn the same.
 
     >>> walk = WalkDescent(2000, 20_000, sigma=1.0, step=0.05, clip=0.4, sender="hidden")
     >>> p = calibrate_walk(walk, epsilon=1.0, delta=1e-6)
@@ -48,7 +48,7 @@ def calibrate_walk(
 
     def loss(which: int) -> Callable[[float], float]:
         def at(sigma: float) -> float:
-            found = bounds(walk.replace(sigma=sigma), observers, adjacency)
+            found = bounds(walk.replace(sigma=sigma), colluders, adjacency)
             return float(found[min(which, len(found) - 1)]().epsilon(delta))
 
         return at
@@ -56,7 +56,7 @@ def calibrate_walk(
     # The least of several bounds meets the target where one of them does: search with the one that is usually best, then
     # look at the others there. Losses fall with σ, so what misses the target there does so at every smaller σ.
     sigma = smallest(loss(0), epsilon, 1.5 * _guess(walk, epsilon, delta), tolerance)
-    for which in range(1, len(bounds(walk.replace(sigma=sigma), observers, adjacency))):
+    for which in range(1, len(bounds(walk.replace(sigma=sigma), colluders, adjacency))):
         if loss(which)(sigma) <= epsilon:
             sigma = min(sigma, smallest(loss(which), epsilon, sigma, tolerance))
     calibrated: P = walk.replace(sigma=sigma)
