@@ -17,6 +17,7 @@ PUBLIC = [
     "Guarantee",
     "Local",
     "LocalDescent",
+    "MaskedSum",
     "NetdpError",
     "PathSum",
     "Policy",
