@@ -197,6 +197,11 @@ class MaskedSum(Protocol):
         return least if self.spread == "average" else max(least, _USUAL)
 
     @property
+    def centre_steps(self) -> int:
+        """The centre in grid steps, rounded as values are."""
+        return int(_nearest(np.array([self.centre / self.step]))[0])
+
+    @property
     def distance(self) -> float:
         """How far apart, in grid steps and L2 norm, two values of one party can be after rounding."""
         if self.dimension == 1:
@@ -271,7 +276,7 @@ def quantised(protocol: MaskedSum, values: FloatArray) -> IntArray:
     >>> quantised(MaskedSum(graphs.ring(3), sigma=8.0, grid=1.0, centre=10.0, sensitivity=4.0), np.array([8.5, 10.4, 11.5])).tolist()
     [-1, 0, 2]
     """
-    return _nearest(values / protocol.step) - _nearest(np.array([protocol.centre / protocol.step]))
+    return _nearest(values / protocol.step) - protocol.centre_steps
 
 
 def _nearest(steps: FloatArray) -> IntArray:
