@@ -132,14 +132,15 @@ def _points(protocol: MaskedSum, size: int) -> FloatArray:
     variance = size * protocol.share
     mu = protocol.distance / math.sqrt(variance)
     usual, far = mu / 2 + 12, mu / 2 + 36
+    apart = 2 * protocol.dimension * sum_distance(protocol.share, size)
     atoms = mu * usual * variance / protocol.distance
     if protocol.dimension == 1 and atoms <= _ATOMS:
         shift = int(protocol.distance)
         x = np.arange(shift // 2, shift // 2 - math.ceil(atoms) - 2, -1.0)
-        near = (shift * shift - 2 * shift * x) / (2 * variance)
+        near = (shift * shift - 2 * shift * x) / (2 * variance) + apart
     else:
-        near = mu * np.linspace(0.0, usual, 1201)
-    points = np.concatenate([[0.0], near, mu * np.linspace(usual, far, 241)])
+        near = mu * np.linspace(0.0, usual, 2401)
+    points = np.concatenate([[0.0, apart], near, mu * np.linspace(usual, far, 241)])
     return np.unique(points[points >= 0])
 
 
