@@ -24,7 +24,7 @@ RING = graphs.ring(10)
     [
         ({"sigma": 0.0}, "sigma must be a finite number > 0"),
         ({"sensitivity": -1.0}, "sensitivity must be a finite number > 0"),
-        ({"masks": "some"}, 'masks must be "complete", a degree or a Graph, got \'some\''),
+        ({"masks": "some"}, "masks must be \"complete\", a degree or a Graph, got 'some'"),
         ({"masks": 0}, "masks .* must be a whole number ≥ 1"),
         ({"masks": True}, "masks"),
         ({"masks": 10}, "no graph of 10 parties is 10-regular"),
@@ -84,7 +84,9 @@ def test_the_mask_graph_is_drawn_from_the_stated_seed():
     assert "any coalition faces the noise of all others" in drawn.replace(masks="complete").describe()
 
 
-@pytest.mark.parametrize(("sigma", "sensitivity", "dimension"), [(1.0, 1.0, 1), (0.01, 1.0, 1), (3.0, 0.7, 100), (1e-9, 1e-6, 4)])
+@pytest.mark.parametrize(
+    ("sigma", "sensitivity", "dimension"), [(1.0, 1.0, 1), (0.01, 1.0, 1), (3.0, 0.7, 100), (1e-9, 1e-6, 4)]
+)
 def test_the_default_grid_is_fine_for_noise_and_values(sigma, sensitivity, dimension):
     p = MaskedSum(RING, sigma, sensitivity=sensitivity, dimension=dimension)
     assert math.frexp(p.step)[0] == 0.5
@@ -119,16 +121,16 @@ def test_the_modulus_holds_the_largest_sum():
 
 
 @settings(max_examples=300)
-@given(
-    st.floats(-1e3, 1e3), st.floats(-1e3, 1e3), st.integers(-12, 3), st.floats(-10, 10)
-)
+@given(st.floats(-1e3, 1e3), st.floats(-1e3, 1e3), st.integers(-12, 3), st.floats(-10, 10))
 def test_rounding_moves_two_numbers_apart_by_less_than_a_step(a, b, power, centre):
     """… and not at all if they are whole steps apart: the margin of single numbers."""
     step = 2.0**power
     p = MaskedSum(RING, sigma=max(1.0, step), grid=step, sensitivity=4000.0, centre=centre)
     first, second = (int(quantised(p, np.array([x]))[0]) for x in (a, b))
     assert abs(first - second) <= math.ceil(abs(Fraction(a) - Fraction(b)) / Fraction(step))
-    exact = math.floor(Fraction(a) / Fraction(step) + Fraction(1, 2)) - math.floor(Fraction(centre) / Fraction(step) + Fraction(1, 2))
+    exact = math.floor(Fraction(a) / Fraction(step) + Fraction(1, 2)) - math.floor(
+        Fraction(centre) / Fraction(step) + Fraction(1, 2)
+    )
     assert first == exact
 
 
@@ -141,7 +143,9 @@ def test_the_margin_of_rounding_is_attained():
     vectors = p.replace(dimension=4, sensitivity=1.0)
     assert vectors.distance == pytest.approx(2 + math.sqrt(4), rel=1e-8)
     assert vectors.distance > 4 * (1 - 1e-15)
-    ends = quantised(vectors, np.array([[0.24] * 4, [0.24 + 0.5] * 4]) + np.array([[0.0], [0.01]]))  # at most 1.02 apart
+    ends = quantised(
+        vectors, np.array([[0.24] * 4, [0.24 + 0.5] * 4]) + np.array([[0.0], [0.01]])
+    )  # at most 1.02 apart
     assert np.linalg.norm(ends[1] - ends[0]) == 4.0
 
 

@@ -47,7 +47,13 @@ def test_the_worst_published_values_are_averaged_exactly_too():
     """All at one end of the range, half at each, and one alone: no luck with uniform numbers."""
     protocol = MaskedSum(graphs.grid(8, 8), 0.3, spread="average")
     q, n = protocol.q, protocol.n
-    for y in (np.zeros(n), np.full(n, q - 1), (q - 1) * (np.arange(n) % 2), (q - 1) * (np.arange(n) == 0), (q - 1) * (np.arange(n) < n // 2)):
+    for y in (
+        np.zeros(n),
+        np.full(n, q - 1),
+        (q - 1) * (np.arange(n) % 2),
+        (q - 1) * (np.arange(n) == 0),
+        (q - 1) * (np.arange(n) < n // 2),
+    ):
         published = y.astype(np.uint64)[:, None]
         assert (spread(protocol, published) == reduced(published.sum(dtype=np.uint64), q)).all()
 
@@ -72,10 +78,14 @@ def test_the_record_holds_what_observers_know(masks):
     assert np.array_equal(kept.messages, run.transcript.received_by([3, 8]))
     np.testing.assert_array_equal(kept.values, values[[3, 8]])
     np.testing.assert_array_equal(kept.integers, quantised(protocol, values)[[3, 8]])
-    assert len(kept.pads) == len(kept.pad_edges) == (21 if masks == "complete" else 8 - protocol.mask_graph.has_edge(3, 8))
+    assert (
+        len(kept.pads) == len(kept.pad_edges) == (21 if masks == "complete" else 8 - protocol.mask_graph.has_edge(3, 8))
+    )
     for i, v in enumerate(kept.observers):  # its own y, from what it knows
         signs = (kept.pad_edges[:, 0] == v).astype(int) - (kept.pad_edges[:, 1] == v)
-        own = (kept.integers[i] + kept.noises[i]).astype(object) + (signs[:, None] * kept.pads.astype(object)).sum(axis=0)
+        own = (kept.integers[i] + kept.noises[i]).astype(object) + (signs[:, None] * kept.pads.astype(object)).sum(
+            axis=0
+        )
         assert [x % protocol.q for x in own] == kept.published[v].tolist()
     assert run.transcript.rounds == protocol.rounds == 6
 
@@ -92,7 +102,10 @@ def test_a_coalition_can_open_the_sums_of_the_components_and_no_less():
             total = int(kept.published[list(part)].astype(object).sum())
             for (u, v), pad in zip(kept.pad_edges.tolist(), kept.pads.ravel().tolist(), strict=True):
                 total -= pad * ((u in part) - (v in part))
-            found.append(int(opened(np.array([total % protocol.q], dtype=np.uint64), protocol.q)[0]) - int(integers[list(part)].sum()))
+            found.append(
+                int(opened(np.array([total % protocol.q], dtype=np.uint64), protocol.q)[0])
+                - int(integers[list(part)].sum())
+            )
     for part, noises in left.items():
         deviation = math.sqrt(len(part) * protocol.share)
         assert stats.kstest(np.array(noises) / deviation, "norm").pvalue > 1e-4
@@ -122,7 +135,9 @@ def test_values_are_held_to_the_sensitivity_on_the_grid():
     assert run.record.integers.ravel().tolist() == [0, 0, 2]
     with pytest.raises(InvalidValue, match="more than the sensitivity 1"):
         simulate(protocol, [0.0, 0.0, 0.0, 1.2], seed=0)
-    with pytest.raises(InvalidValue, match="the value of party 0, 5.1, is further than the sensitivity 1 from the centre 0"):
+    with pytest.raises(
+        InvalidValue, match=r"the value of party 0, 5\.1, is further than the sensitivity 1 from the centre 0"
+    ):
         simulate(protocol, [5.1, 5.5, 5.2, 5.3], seed=0)
     with pytest.raises(InvalidValue, match="state dimension=2"):
         simulate(protocol, np.zeros((4, 2)), seed=0)

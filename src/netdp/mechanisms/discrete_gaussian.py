@@ -1,45 +1,47 @@
 """Gaussian noise on whole numbers: an exact sampler, its exact privacy, and how close sums of it come to one of it.
 
-The discrete Gaussian with variance parameter v puts mass e^{−x²/2v}/Z on every whole number x (Canonne, Kamath, Steinke,
-*The Discrete Gaussian for Differential Privacy*, 2020). By Poisson summation Σ_x e^{−(x−a)²/2v} =
-√(2πv)·(1 + 2Σ_{k≥1} cos(2πka)·e^{−2π²vk²}) for every real a; at a = 0 this is Z. Its variance is at most v.
+The discrete Gaussian with variance parameter v puts mass e^{−x²/2v}/Z on every whole number x (Canonne, Kamath,
+Steinke, *The Discrete Gaussian for Differential Privacy*, 2020). By Poisson summation Σ_x e^{−(x−a)²/2v} = √(2πv)·(1
++ 2Σ_{k≥1} cos(2πka)·e^{−2π²vk²}) for every real a; at a = 0 this is Z. Its variance is at most v.
 
 **The draw** uses whole numbers only. Let t = 2^j > √v. Y from the discrete Laplace law ∝ e^{−|y|/t} is kept with
 probability exp(−(|Y| − v/t)²/2v): the product is ∝ e^{−Y²/2v}, for any t. (|Y| − v/t)²/2v = N/M with N = (|Y|t − v)²,
-M = 2vt². A coin that shows heads with probability e^{−N/M} is the conjunction of independent coins, one for every bit of
-N that is set, bit i having probability e^{−2^i/M}. Such a coin compares random 64-bit words with the binary digits of its
-probability, which are computed to as many places as the comparison needs, in integers with an enclosure; equality of the
-first 64 digits (one draw in 2⁶⁴) is decided by the next 64. So what is drawn has the stated law exactly if the words are
-uniform and independent; NumPy's are predictable, for simulation.
+M = 2vt². A coin that shows heads with probability e^{−N/M} is the conjunction of independent coins, one for every bit
+of N that is set, bit i having probability e^{−2^i/M}. Such a coin compares random 64-bit words with the binary digits
+of its probability, which are computed to as many places as the comparison needs, in integers with an enclosure;
+equality of the first 64 digits (one draw in 2⁶⁴) is decided by the next 64. So what is drawn has the stated law
+exactly if the words are uniform and independent; NumPy's are predictable, for simulation.
 
-**Privacy of one number.** Shifted by a whole number D, the log-ratio of the two laws falls along the line, so the best
-test is a half-line: δ(ε) = max over m of F(m) − e^ε F(m − D), F the distribution function; by symmetry in both
-directions. For every m this grows with D, so the largest shift is the worst. The maximum is attained at the last m with
-m < D/2 − εv/D; `shift_delta` looks at its two neighbours as well, so rounding cannot miss it.
+**Privacy of one number.** Shifted by a whole number D, the log-ratio of the two laws falls along the line, so the
+best test is a half-line: δ(ε) = max over m of F(m) − e^ε F(m − D), F the distribution function; by symmetry in both
+directions. For every m this grows with D, so the largest shift is the worst. The maximum is attained at the last m
+with m < D/2 − εv/D; `shift_delta` looks at its two neighbours as well, so rounding cannot miss it.
 
 **Sums.** X, Y discrete Gaussians with parameters v and w, Z with v + w. Completing the square, with c = w/(v + w) and
 s² = vw/(v + w),
 
     P[X + Y = x] ∝ e^{−x²/2(v+w)}·θ(cx),    θ(a) = Σ_y e^{−(y−a)²/2s²} ∈ s√(2π)·[1 − 2S, 1 + 2S],   S = Σ_{k≥1} e^{−2π²s²k²}
 
-so P[X + Y = x]/P[Z = x] = θ(cx)/E θ(cZ) lies within e^{±t}, t = log((1 + 2S)/(1 − 2S)), for *every* x. Adding an independent
-number keeps such a bound, and bounds multiply: the sum of K shares of parameter v is within e^{±t} of the discrete Gaussian
-of parameter Kv, t = Σ_{k<K} log((1 + 2S_k)/(1 − 2S_k)) with s² = vk/(k + 1). (Kairouz, Liu, Steinke 2021 have the same with
-5e^{−2π²s²} for our 4e^{−2π²s²}.) Two laws P, Q replaced by P′, Q′ within e^{±t} of them: P′(E) − e^ε Q′(E) ≤ e^t(P(E) − e^{ε−2t}Q(E)), so
-δ′(ε) ≤ e^t·δ(ε − 2t). In d dimensions t is multiplied by d.
+so P[X + Y = x]/P[Z = x] = θ(cx)/E θ(cZ) lies within e^{±t}, t = log((1 + 2S)/(1 − 2S)), for *every* x. Adding an
+independent number keeps such a bound, and bounds multiply: the sum of K shares of parameter v is within e^{±t} of the
+discrete Gaussian of parameter Kv, t = Σ_{k<K} log((1 + 2S_k)/(1 − 2S_k)) with s² = vk/(k + 1). (Kairouz, Liu, Steinke
+2021 have the same with 5e^{−2π²s²} for our 4e^{−2π²s²}.) Two laws P, Q replaced by P′, Q′ within e^{±t} of them:
+P′(E) − e^ε Q′(E) ≤ e^t(P(E) − e^{ε−2t}Q(E)), so δ′(ε) ≤ e^t·δ(ε − 2t). In d dimensions t is multiplied by d.
 
 **Vectors, and very fine grids.** Round G ~ N(0, V·I_d) to the nearest whole numbers R. Coordinate by coordinate
 
     P[R = x]/P[X = x] = Z/√(2πV)·∫_{−½}^{½} e^{−(2xu + u²)/2V} du,
 
-at least e^{−1/24V} (Jensen), and at most c·e^{x²/24V²}, c = Z/√(2πV) (∫ cosh(xu/V) du = sinh(y)/y ≤ e^{y²/6}, y = x/2V).
-So P_X ≤ e^a P_R everywhere, a = d/24V, and P_X ≥ e^{−b} P_R where ‖x‖² ≤ T²V, b = T²/24V + d·log c. ‖R‖ ≤ ‖G‖ + √d/2, and
-P[‖G‖ > √V(√d + r)] ≤ e^{−r²/2}; take T = √d + r + √d/(2√V). A shift by whole numbers commutes with rounding, and rounding
-is post-processing of a Gaussian shift, whose profile δ_G is known. Hence for a shift of length L
+at least e^{−1/24V} (Jensen), and at most c·e^{x²/24V²}, c = Z/√(2πV) (∫ cosh(xu/V) du = sinh(y)/y ≤ e^{y²/6}, y =
+x/2V). So P_X ≤ e^a P_R everywhere, a = d/24V, and P_X ≥ e^{−b} P_R where ‖x‖² ≤ T²V, b = T²/24V + d·log c. ‖R‖ ≤ ‖G‖
++ √d/2, and P[‖G‖ > √V(√d + r)] ≤ e^{−r²/2}; take T = √d + r + √d/(2√V). A shift by whole numbers commutes with
+rounding, and rounding is post-processing of a Gaussian shift, whose profile δ_G is known. Hence for a shift of length
+L
 
     δ(ε) ≤ e^a·δ_G(ε − a − b; μ = L/√V) + e^{ε − r²/2}.
 
-For coarse grids a + b is not small; there ρ-zCDP with ρ = L²/2V (Canonne, Kamath, Steinke, Theorem 4) is the better bound.
+For coarse grids a + b is not small; there ρ-zCDP with ρ = L²/2V (Canonne, Kamath, Steinke, Theorem 4) is the better
+bound.
 """
 
 from __future__ import annotations
@@ -69,7 +71,8 @@ _REACH = 39.0  # standard deviations: what lies beyond has mass below e^−760
 _BLOCK = 1024
 _SUM_ERROR = 1e-12  # relative, of one value of F: 765 units for the terms, 1024 + 5000 for adding, 20 for Z; times 1.3
 _TAIL = 30.0  # r above: e^−450
-_LIMB = 27
+_LIMB = 27  # bits: squares and products of two limbs fit in 63
+_LONGEST = 2048  # (t + 1)·2048·t < 2^54 for every t: two limbs
 
 
 def words_from(rng: np.random.Generator) -> Words:
@@ -96,7 +99,9 @@ class DiscreteGaussian:
     def __post_init__(self) -> None:
         object.__setattr__(self, "variance", count("variance", self.variance))
         if self.variance > MOST_VARIANCE:
-            raise InvalidValue(f"variance must be at most 2⁴⁰ (σ of a million steps), got {self.variance}; use a coarser grid")
+            raise InvalidValue(
+                f"variance must be at most 2⁴⁰ (σ of a million steps), got {self.variance}; use a coarser grid"
+            )
         scale = self.scale
         coins = (_Coins(scale), _Coins(2 * self.variance * scale**2), _Coin(1, 1))
         object.__setattr__(self, "_coins", coins)
@@ -126,13 +131,13 @@ class DiscreteGaussian:
         minus = (drawn >> np.uint64(63)).astype(bool)
         alive = small.all_heads(start, np.arange(tries), 0, words)
         size, going = start.copy(), alive
-        for turn in range(2048):
+        for _ in range(_LONGEST):
             going = going[once.flip(len(going), words)]
             if not going.size:
                 break
             size[going] += scale
         else:  # not in the lifetime of anything, if the words are random
-            raise NetdpError(f"{turn + 1} heads in a row: the source of random words is broken")
+            raise NetdpError(f"{_LONGEST} heads in a row: the source of random words is broken")
         alive = alive[~(minus[alive] & (size[alive] == 0))]  # zero has one sign only
         gap = np.abs(size * scale - self.variance)
         high, low = gap >> _LIMB, gap & ((1 << _LIMB) - 1)
@@ -252,7 +257,7 @@ def shift_delta(variance: int, shift: int, epsilon: npt.ArrayLike) -> FloatArray
     for m in (best - 1, best, best + 1):
         seen = distribution(m) * (1 + _SUM_ERROR) + 1e-300
         found = np.maximum(found, seen - growth * distribution(m - shift) * (1 - _SUM_ERROR))
-    return np.minimum(found, 1.0)
+    return np.asarray(np.minimum(found, 1.0))
 
 
 def rounded_delta(variance: int, distance: float, dimension: int, epsilon: npt.ArrayLike) -> FloatArray:
@@ -272,7 +277,7 @@ def rounded_delta(variance: int, distance: float, dimension: int, epsilon: npt.A
     with np.errstate(over="ignore"):
         fine = np.exp(more) * ideal * (1 + 8 * UNIT) + np.exp(np.minimum(eps - _TAIL**2 / 2, 0.0))
     coarse = np.asarray(RenyiCurve.linear(mu**2 / 2 * (1 + 8 * UNIT)).delta(eps))
-    return np.minimum(np.minimum(fine, coarse), 1.0)
+    return np.asarray(np.minimum(np.minimum(fine, coarse), 1.0))
 
 
 def sum_distance(variance: int, parties: int) -> float:

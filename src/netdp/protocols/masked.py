@@ -4,32 +4,36 @@ Every pair {u, v} of a *mask graph* shares a pad m_uv, uniform on Z_q^d. Party u
 
     y_u = k_u + η_u + Σ_{v>u} m_uv − Σ_{v<u} m_uv   (mod q)        k_u its value in grid steps, η_u its share of noise
 
-and the sum of all y is the sum of all k + η, because each pad comes once with each sign. The *talk graph* only spreads the y:
+and the sum of all y is the sum of all k + η, because each pad comes once with each sign. The *talk graph* only
+spreads the y:
 
 - flood: everybody passes on what is new until all hold all y; as many rounds as the graph's diameter.
 - average: everybody averages with its neighbours (Chebyshev weights) until n times the mean, rounded, is the sum of all y.
 
-**On the grid.** The step g is a power of two, so x/g is exact in floating point, and k = ⌊x/g + ½⌋ − ⌊centre/g + ½⌋ is computed
-exactly. That map is monotone and commutes with shifts by whole steps, so two numbers at most Δ apart become at most ⌈Δ/g⌉
-steps apart: nothing is added where Δ is a multiple of g. Vectors: every coordinate of a difference moves by less than a step, so at
-most Δ/g + √d in L2 norm. (`held` accepts values a relative 10⁻⁹ further apart than Δ; vectors pay for 2·10⁻⁹ more, and a single
-number is clipped or refused in integers.) σ²/g² is rounded up to the whole number that the exact sampler needs.
+**On the grid.** The step g is a power of two, so x/g is exact in floating point, and k = ⌊x/g + ½⌋ − ⌊centre/g + ½⌋
+is computed exactly. That map is monotone and commutes with shifts by whole steps, so two numbers at most Δ apart
+become at most ⌈Δ/g⌉ steps apart: nothing is added where Δ is a multiple of g. Vectors: every coordinate of a
+difference moves by less than a step, so at most Δ/g + √d in L2 norm. (`held` accepts values a relative 10⁻⁹ further
+apart than Δ; vectors pay for 2·10⁻⁹ more, and a single number is clipped or refused in integers.) σ²/g² is rounded up
+to the whole number that the exact sampler needs.
 
-**The modulus.** The sum is read off as the representative between −q/2 and q/2. Every |k_u| is at most ⌈Δ/g⌉ + 1, because values lie
-within Δ of `centre`, and the noise of all exceeds 10 of its deviations with probability below 4·10⁻²² (the discrete Gaussian is
-subgaussian with its own variance). So q > 2(n(⌈Δ/g⌉ + 1) + 10√(nσ²/g²)) is asked for. Privacy does not depend on q.
+**The modulus.** The sum is read off as the representative between −q/2 and q/2. Every |k_u| is at most ⌈Δ/g⌉ + 1,
+because values lie within Δ of `centre`, and the noise of all exceeds 10 of its deviations with probability below
+4·10⁻²² (the discrete Gaussian is subgaussian with its own variance). So q > 2(n(⌈Δ/g⌉ + 1) + 10√(nσ²/g²)) is asked
+for. Privacy does not depend on q.
 
 **Averaging exactly.** With |λ| ≤ ρ for all eigenvalues λ ≠ 1 of W, c_t = T_t(1/ρ) = cosh(tθ), cosh θ = 1/ρ:
 
     x^{t+1} = a_t W x^t − b_t x^{t−1},   a_t = 2c_t/(ρc_{t+1}),  b_t = c_{t−1}/c_{t+1} = a_t − 1,   x¹ = W x⁰
 
-applies p_t(W) = T_t(W/ρ)/c_t: 1 on the mean, at most 1/c_t elsewhere. From x⁰ = y − q/2, ‖x⁰‖ ≤ √n·q/2, so n·x_u^T is within
-n√n·(q/2)/c_T of Σx⁰. An error e made at step s reaches step T as (c_s/c_T)U_{T−s}(W/ρ)e: on the mean times A_s = cosh(sθ)·
-sinh((T−s+1)θ)/(cosh(Tθ)·sinh θ), elsewhere at most (c_s/c_T)(T−s+1). One step makes ‖e‖ ≤ κu‖x⁰‖ with κ = a(2·degree + 6) + 8b + 3 for the
-largest degree, a and b: a row of W has degree + 1 products, its entries are rounded twice and the one on the diagonal, 1 minus the
-others, degree times; b is rounded 6 times. ‖x^s‖ ≤ ‖x⁰‖ throughout. So the error of n·x_u^T from rounding is at most
-n·κu·(q/2)·Σ_s(A_s + √n(c_s/c_T)(T−s+1)). T is such that the mixing error is ≤ 1/8; if rounding may add more than 0.35, averaging is
-refused. So n·x_u^T rounds to the exact sum, for everybody, always (given the eigenvalue bound ρ; a run checks the result).
+applies p_t(W) = T_t(W/ρ)/c_t: 1 on the mean, at most 1/c_t elsewhere. From x⁰ = y − q/2, ‖x⁰‖ ≤ √n·q/2, so n·x_u^T is
+within n√n·(q/2)/c_T of Σx⁰. An error e made at step s reaches step T as (c_s/c_T)U_{T−s}(W/ρ)e: on the mean times A_s
+= cosh(sθ)· sinh((T−s+1)θ)/(cosh(Tθ)·sinh θ), elsewhere at most (c_s/c_T)(T−s+1). One step makes ‖e‖ ≤ κu‖x⁰‖ with κ =
+a(2·degree + 6) + 8b + 3 for the largest degree, a and b: a row of W has degree + 1 products, its entries are rounded
+twice and the one on the diagonal, 1 minus the others, degree times; b is rounded 6 times. ‖x^s‖ ≤ ‖x⁰‖ throughout. So
+the error of n·x_u^T from rounding is at most n·κu·(q/2)·Σ_s(A_s + √n(c_s/c_T)(T−s+1)). T is such that the mixing
+error is ≤ 1/8; if rounding may add more than 0.35, averaging is refused. So n·x_u^T rounds to the exact sum, for
+everybody, always (given the eigenvalue bound ρ; a run checks the result).
 """
 
 from __future__ import annotations
@@ -127,7 +131,9 @@ class MaskedSum(Protocol):
             given = Graph.from_dict(given)
         if isinstance(given, Graph):
             if given.n != self.graph.n:
-                raise InvalidValue(f"the mask graph has {given.n} parties, the talk graph {self.graph.n}; they must be the same")
+                raise InvalidValue(
+                    f"the mask graph has {given.n} parties, the talk graph {self.graph.n}; they must be the same"
+                )
             return given
         degree = count('masks ("complete", a degree or a Graph)', given)
         if degree >= self.graph.n or degree * self.graph.n % 2:
@@ -158,7 +164,9 @@ class MaskedSum(Protocol):
     def _check_modulus(self) -> None:
         least = self._least_modulus()
         if least > _LARGEST:
-            raise InvalidValue(f"the sum with its noise needs a modulus of {least:g}, more than 2⁶²; give a coarser grid")
+            raise InvalidValue(
+                f"the sum with its noise needs a modulus of {least:g}, more than 2⁶²; give a coarser grid"
+            )
         if self.modulus is None:
             return
         given = count("modulus", self.modulus)
@@ -273,7 +281,8 @@ def quantised(protocol: MaskedSum, values: FloatArray) -> IntArray:
     """Values in grid steps from the centre: ⌊x/g + ½⌋ − ⌊centre/g + ½⌋, exactly.
 
     >>> from netdp import graphs
-    >>> quantised(MaskedSum(graphs.ring(3), sigma=8.0, grid=1.0, centre=10.0, sensitivity=4.0), np.array([8.5, 10.4, 11.5])).tolist()
+    >>> p = MaskedSum(graphs.ring(3), sigma=8.0, grid=1.0, centre=10.0, sensitivity=4.0)
+    >>> quantised(p, np.array([8.5, 10.4, 11.5])).tolist()
     [-1, 0, 2]
     """
     return _nearest(values / protocol.step) - protocol.centre_steps
@@ -290,9 +299,7 @@ def contributions(integers: IntArray, noise: IntArray) -> npt.NDArray[np.uint64]
     return integers.astype(np.uint64) + noise.astype(np.uint64)
 
 
-def add_pads(
-    state: npt.NDArray[np.uint64], u: int, others: IntArray, pads: npt.NDArray[np.uint64]
-) -> None:
+def add_pads(state: npt.NDArray[np.uint64], u: int, others: IntArray, pads: npt.NDArray[np.uint64]) -> None:
     """Add the pads that u shares with `others`, in place: plus at the smaller number of a pair, minus at the larger."""
     first = others > u
     state[u] += pads[first].sum(axis=0, dtype=np.uint64)

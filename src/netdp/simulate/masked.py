@@ -90,7 +90,7 @@ def on_the_grid(protocol: MaskedSum, data: FloatArray, bounds: Any) -> IntArray:
         # numbers are accepted a relative 1e-9 further apart than Δ: that may be one step more
         if bounds is not None:
             low = -float(bounds) if isinstance(bounds, int | float | np.number) else float(bounds[0])
-            return np.minimum(integers, quantised(protocol, np.array([low]))[0] + int(protocol.distance))
+            return np.asarray(np.minimum(integers, quantised(protocol, np.array([low]))[0] + int(protocol.distance)))
         wide = int(integers.max() - integers.min())
         if wide > protocol.distance:
             raise InvalidValue(
@@ -153,5 +153,7 @@ def spread(protocol: MaskedSum, published: npt.NDArray[np.uint64]) -> npt.NDArra
     sums = np.rint(n * state).astype(np.int64)
     found = reduced((sums + n * half).astype(np.uint64), q)
     if not (found == total).all():  # must not happen; never hand out a sum that is not exact
-        raise NetdpError(f"averaging on {protocol.graph!r} did not become exact; use spread='flood', and please report this")
+        raise NetdpError(
+            f"averaging on {protocol.graph!r} did not become exact; use spread='flood', and please report this"
+        )
     return found

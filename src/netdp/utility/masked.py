@@ -1,9 +1,9 @@
 """The error of a masked sum: everybody's share of the noise, and rounding to the grid.
 
-The answer is the mean of the rounded values plus Σ η_u/n. A discrete Gaussian has at most its parameter as variance, so the noise
-adds (n·v·g²)/n² per coordinate, v = `protocol.share` in squared steps g². Rounding moves the mean by the mean of what every value
-is moved: known exactly for given values; at most g/2, so (g/2)² per coordinate, for any. That the sum leaves the range of the
-modulus has probability below 4·10⁻²² per coordinate and is not counted.
+The answer is the mean of the rounded values plus Σ η_u/n. A discrete Gaussian has at most its parameter as variance,
+so the noise adds (n·v·g²)/n² per coordinate, v = `protocol.share` in squared steps g². Rounding moves the mean by the
+mean of what every value is moved: known exactly for given values; at most g/2, so (g/2)² per coordinate, for any.
+That the sum leaves the range of the modulus has probability below 4·10⁻²² per coordinate and is not counted.
 """
 
 from __future__ import annotations

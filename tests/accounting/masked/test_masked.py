@@ -62,7 +62,9 @@ def messages(graph, modulus, observers, hidden):
 
 def known_part(graph, observers, u):
     """What the pads that u shares with the observers add to y_u: fixed above."""
-    return sum((1 if u < v else -1) * (1 + min(u, v) + 2 * max(u, v)) for v in graph.neighbors(u).tolist() if v in observers)
+    return sum(
+        (1 if u < v else -1) * (1 + min(u, v) + 2 * max(u, v)) for v in graph.neighbors(u).tolist() if v in observers
+    )
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -253,7 +255,9 @@ def test_parts_of_a_mask_graph_that_a_coalition_cuts():
     loss = account(protocol, [3])
     np.testing.assert_allclose(loss.factor, [1 / 3] * 3 + [np.nan] + [1 / 5] * 5)
     for place, size in ((0, 3), (8, 5)):
-        assert loss.epsilon(1e-6)[place] == pytest.approx(float(component_curve(protocol, size).epsilon(1e-6)), rel=1e-5)
+        assert loss.epsilon(1e-6)[place] == pytest.approx(
+            float(component_curve(protocol, size).epsilon(1e-6)), rel=1e-5
+        )
 
 
 def test_many_sizes_are_counted_as_smaller_ones():

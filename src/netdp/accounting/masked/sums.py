@@ -1,30 +1,34 @@
 """A masked sum: what any coalition learns is the noisy sum over each connected part of the others, and nothing else.
 
-**Theorem.** Let O be a coalition, K a connected component of the mask graph without O, and give O everything it can hold: its own
-values, noise and pads, and the y of *all* parties. Then the y_u, u ∈ K, are uniform on the vectors of Z_q^K (coordinate by
-coordinate) whose sum is Σ_K(k_u + η_u) plus a constant that O knows; different components are independent. So all that O sees is a
-function of the sums Σ_K(k_u + η_u) mod q and of randomness that has nothing to do with anybody's value.
+**Theorem.** Let O be a coalition, K a connected component of the mask graph without O, and give O everything it can
+hold: its own values, noise and pads, and the y of *all* parties. Then the y_u, u ∈ K, are uniform on the vectors of
+Z_q^K (coordinate by coordinate) whose sum is Σ_K(k_u + η_u) plus a constant that O knows; different components are
+independent. So all that O sees is a function of the sums Σ_K(k_u + η_u) mod q and of randomness that has nothing to
+do with anybody's value.
 
-*Proof.* Subtract the pads shared with O, which O knows. What is left at u ∈ K is k_u + η_u + p_u, p_u the signed sum of the pads on
-the edges of K at u. The map from pads to p is linear and its image lies in the vectors of sum zero, each pad occurring once with
-each sign. Fix the pads outside a spanning tree of K at any values. The remaining |K| − 1 pads are mapped one-to-one onto the
-vectors of sum zero: given p, the pad of a leaf's edge is determined by the leaf's entry; remove the leaf and go on. Both sets have
-q^{|K|−1} elements, so uniform pads give a p that is uniform on the vectors of sum zero, whatever k and η are. Adding k + η makes y uniform
-subject to its sum. Pads of different components are different pads. ∎
+*Proof.* Subtract the pads shared with O, which O knows. What is left at u ∈ K is k_u + η_u + p_u, p_u the signed sum
+of the pads on the edges of K at u. The map from pads to p is linear and its image lies in the vectors of sum zero,
+each pad occurring once with each sign. Fix the pads outside a spanning tree of K at any values. The remaining |K| − 1
+pads are mapped one-to-one onto the vectors of sum zero: given p, the pad of a leaf's edge is determined by the leaf's
+entry; remove the leaf and go on. Both sets have q^{|K|−1} elements, so uniform pads give a p that is uniform on the
+vectors of sum zero, whatever k and η are. Adding k + η makes y uniform subject to its sum. Pads of different
+components are different pads. ∎
 
-It holds in any order of arrival, after any loss, repetition or delay, and whatever the coalition does afterwards: the others only pass
-on, add and round what is published, and that is a function of y. Nothing is asked of the coalition. So the loss about u ∈ K
-is at most that of a curator who publishes Σ_K(k_u + η_u): the noise of |K| parties instead of one, **factor 1/|K|**.
+It holds in any order of arrival, after any loss, repetition or delay, and whatever the coalition does afterwards: the
+others only pass on, add and round what is published, and that is a function of y. Nothing is asked of the coalition.
+So the loss about u ∈ K is at most that of a curator who publishes Σ_K(k_u + η_u): the noise of |K| parties instead of
+one, **factor 1/|K|**.
 
-**From the sum to ε.** Reduction modulo q is post-processing. On the whole numbers the sum moves by at most `protocol.distance` steps
-(Δ with its rounding to the grid: `netdp.protocols.masked`). Its noise is within e^{±t} of one discrete Gaussian of |K| times
-the variance, t·d for d coordinates. Of that one, δ(ε) is summed exactly for single numbers, and for vectors bounded by the better of
-Gaussian noise that is rounded, with a margin, and zCDP (`netdp.mechanisms.discrete_gaussian` has the proofs). Together
-δ(ε) ≤ e^{td}·δ₁(ε − 2td), and below ε = 0, δ₁(ε) ≤ δ₁(0) + 1 − e^ε. Between the ε at which it is computed the chord is a bound
-(`ProfileCurve`); where the law has few atoms, they are the points, and nothing is lost.
+**From the sum to ε.** Reduction modulo q is post-processing. On the whole numbers the sum moves by at most
+`protocol.distance` steps (Δ with its rounding to the grid: `netdp.protocols.masked`). Its noise is within e^{±t} of
+one discrete Gaussian of |K| times the variance, t·d for d coordinates. Of that one, δ(ε) is summed exactly for single
+numbers, and for vectors bounded by the better of Gaussian noise that is rounded, with a margin, and zCDP
+(`netdp.mechanisms.discrete_gaussian` has the proofs). Together δ(ε) ≤ e^{td}·δ₁(ε − 2td), and below ε = 0, δ₁(ε) ≤
+δ₁(0) + 1 − e^ε. Between the ε at which it is computed the chord is a bound (`ProfileCurve`); where the law has few
+atoms, they are the points, and nothing is lost.
 
-**Smaller components stand for larger ones** if there are more than a few sizes: the noise of further parties, added to the sum of some, is
-post-processing.
+**Smaller components stand for larger ones** if there are more than a few sizes: the noise of further parties, added
+to the sum of some, is post-processing.
 """
 
 from __future__ import annotations
@@ -76,12 +80,16 @@ def _pairs(protocol: MaskedSum, *, progress: Progress | None = None) -> Guarante
 
 @local.register
 def _local(protocol: MaskedSum) -> Guarantee:
-    return said(component_curve(protocol, 1), "every party publishes its own value with its share of the noise", factor=1.0)
+    return said(
+        component_curve(protocol, 1), "every party publishes its own value with its share of the noise", factor=1.0
+    )
 
 
 @curator.register
 def _curator(protocol: MaskedSum) -> Guarantee:
-    said_of = "a curator that everybody trusts sees all values, and only the sum with everybody's share of the noise is seen"
+    said_of = (
+        "a curator that everybody trusts sees all values, and only the sum with everybody's share of the noise is seen"
+    )
     return said(component_curve(protocol, protocol.n), said_of, factor=1.0 / protocol.n)
 
 
@@ -179,13 +187,15 @@ def assumptions(protocol: MaskedSum) -> tuple[str, ...]:
         "every party outside the coalition publishes once, under fresh pads and noise of its own; if the attempt is repeated, "
         "each attempt counts",
         "values are fixed before the first of them is published; the coalition may do what it likes",
-        "a pad is uniform, known to its two ends only, used once and never revealed: computational, as good as the key agreement and "
-        "the stream cipher that pads come from",
+        "a pad is uniform, known to its two ends only, used once and never revealed: computational, as good as the key "
+        "agreement and the stream cipher that pads come from",
         "noise is drawn exactly, from a cryptographic source; a simulation with NumPy's generators protects nobody",
         "graphs, grid, modulus and noise level are public",
     ]
     if protocol.mask_graph is None:
         said_of.append("pads between all pairs: any other coalition of as many parties learns as much, and no more")
     else:
-        said_of.append("for this coalition and the mask graph as it is; another coalition of as many parties may learn more")
+        said_of.append(
+            "for this coalition and the mask graph as it is; another coalition of as many parties may learn more"
+        )
     return tuple(said_of)

@@ -1,9 +1,10 @@
 """The least share of noise with which a masked sum meets a target.
 
-The loss depends on the size of the smallest component that a coalition leaves (`netdp.accounting.masked.sums`): with pads between
-all pairs, n − c against any c parties. On a given grid the noise is a whole number of squared steps, and the certified loss falls
-with it, so the least one is found by halving, exactly; σ is the largest number that is drawn as that. The default grid follows σ: it
-is chosen from where the search starts, and again if the result asks for another.
+The loss depends on the size of the smallest component that a coalition leaves (`netdp.accounting.masked.sums`): with
+pads between all pairs, n − c against any c parties. On a given grid the noise is a whole number of squared steps, and
+the certified loss falls with it, so the least one is found by halving, exactly; σ is the largest number that is drawn
+as that. The default grid follows σ: it is chosen from where the search starts, and again if the result asks for
+another.
 """
 
 from __future__ import annotations
@@ -51,20 +52,24 @@ def fewest_together(
     """The size of the smallest component that any of the coalitions leaves."""
     if coalitions is not None:
         if colluders is not None:
-            raise InvalidValue(f"give colluders or coalitions, not both; got colluders={colluders!r} and coalitions={coalitions!r}")
+            raise InvalidValue(
+                f"give colluders or coalitions, not both; got colluders={colluders!r} and coalitions={coalitions!r}"
+            )
         sets = [observer_set(protocol.graph, members) for members in coalitions]
         if not sets:
             raise InvalidValue("coalitions is empty; give sets such as [[0, 1]]")
     else:
         number = whole("colluders", 1 if colluders is None else colluders, 1)
         if number >= protocol.n:
-            raise InvalidValue(f"colluders={number} leaves nobody of {protocol.n} parties whose privacy could be at stake")
+            raise InvalidValue(
+                f"colluders={number} leaves nobody of {protocol.n} parties whose privacy could be at stake"
+            )
         if protocol.mask_graph is None:
             return protocol.n - number
         if number > 1:
             raise Unsupported(
-                f"colluders={number}: which {number} parties cut the most off a given mask graph is not searched for; name the sets, "
-                'coalitions=[[0, 1], …], or share pads between all pairs, masks="complete"'
+                f"colluders={number}: which {number} parties cut the most off a given mask graph is not searched for; "
+                'name the sets, coalitions=[[0, 1], …], or share pads between all pairs, masks="complete"'
             )
         sets = [(v,) for v in range(protocol.n)]
     sizes = [component_sizes(protocol, members) for members in sets]
