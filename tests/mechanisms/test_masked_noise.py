@@ -17,6 +17,7 @@ from netdp.mechanisms.discrete_gaussian import (
     DiscreteGaussian,
     _Coin,
     _Coins,
+    _square,
     exp_floor,
     rounded_delta,
     shift_delta,
@@ -66,6 +67,7 @@ def test_the_draw_decides_without_floating_point():
         DiscreteGaussian._round,
         _Coin,
         _Coins,
+        _square,
         exp_floor,
         discrete_gaussian._digits.__wrapped__,
     ):
@@ -218,9 +220,9 @@ def test_fractions_say_the_same_of_the_squared_distance():
         noise = DiscreteGaussian(variance)
         t = noise.scale
         assert t * t > variance >= t * t // 4
-        for size in (0, 1, 5 * t + 3, 900 * t):
+        for size in (0, 1, 5 * t + 3, 900 * t, 2048 * t + t - 1):
             gap = abs(size * t - variance)
-            high, low = gap >> 27, gap & (2**27 - 1)
-            assert max(high * high, high * low, low * low) < 2**63
-            number = (high * high << 54) + (high * low << 28) + low * low
+            parts = [(part[0], place) for part, place in _square(np.array([gap]))]
+            assert all(0 <= part < 2**63 for part, _ in parts)
+            number = sum(int(part) << place for part, place in parts)
             assert Fraction(number, 2 * variance * t * t) == (size - Fraction(variance, t)) ** 2 / (2 * variance)

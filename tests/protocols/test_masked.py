@@ -90,7 +90,7 @@ def test_the_mask_graph_is_drawn_from_the_stated_seed():
 def test_the_default_grid_is_fine_for_noise_and_values(sigma, sensitivity, dimension):
     p = MaskedSum(RING, sigma, sensitivity=sensitivity, dimension=dimension)
     assert math.frexp(p.step)[0] == 0.5
-    coarsest = min(sigma / 16, sensitivity / 1024 / math.sqrt(dimension))
+    coarsest = min(sigma / 16 / math.sqrt(10), sensitivity / 1024 / math.sqrt(dimension))
     assert coarsest / 2 < p.step <= coarsest
     assert (sigma / p.step) ** 2 <= p.share < (sigma / p.step) ** 2 + 1
     assert p.distance <= sensitivity / p.step * (1 + 1.1 / 1024)

@@ -139,11 +139,15 @@ class DiscreteGaussian:
         else:  # not in the lifetime of anything, if the words are random
             raise NetdpError(f"{_LONGEST} heads in a row: the source of random words is broken")
         alive = alive[~(minus[alive] & (size[alive] == 0))]  # zero has one sign only
-        gap = np.abs(size * scale - self.variance)
-        high, low = gap >> _LIMB, gap & ((1 << _LIMB) - 1)
-        for part, place in ((high * high, 2 * _LIMB), (high * low, _LIMB + 1), (low * low, 0)):
+        for part, place in _square(np.abs(size * scale - self.variance)):
             alive = square.all_heads(part, alive, place, words)
         return np.where(minus[alive], -size[alive], size[alive])
+
+
+def _square(numbers: IntArray) -> tuple[tuple[IntArray, int], ...]:
+    """The squares of numbers below 2⁵⁴ as a sum of parts·2^place, each part below 2⁶³."""
+    high, low = numbers >> _LIMB, numbers & ((1 << _LIMB) - 1)
+    return (high * high, 2 * _LIMB), (high * low, _LIMB + 1), (low * low, 0)
 
 
 class _Coin:

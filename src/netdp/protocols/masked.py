@@ -80,7 +80,8 @@ class MaskedSum(Protocol):
     sensitivity : Δ, the largest L2 distance between two values of one party.
     dimension : how many numbers a value has, at most; rounding to the grid moves more of them further apart.
     centre : a public number; all coordinates of all values lie within Δ of it. 0 does for values in [0, Δ] or [−Δ, Δ].
-    grid : the step of the grid, a power of two. By default the largest that is no coarser than σ/16 and Δ/(1024√d).
+    grid : the step of the grid, a power of two. By default the largest that is no coarser than σ/(16√n) and
+        Δ/(1024√d): rounding then adds at most a thousandth to Δ and to the error of the mean.
     modulus : q, a power of two that holds the sum with its noise. By default 2³² to flood, the smallest to average; more
         if that is needed.
     mask_seed : of the random mask graph, if `masks` is a degree.
@@ -189,7 +190,9 @@ class MaskedSum(Protocol):
         """The step of the grid that is used."""
         if self.grid is not None:
             return self.grid
-        return _power_below(min(self.sigma / 16, self.sensitivity / (1024 * math.sqrt(self.dimension))))
+        return _power_below(
+            min(self.sigma / (16 * math.sqrt(self.n)), self.sensitivity / (1024 * math.sqrt(self.dimension)))
+        )
 
     @cached_property
     def share(self) -> int:
