@@ -19,6 +19,8 @@ GRAPHS = [
     graphs.dataset("karate"),
     graphs.regular(120, 6, seed=3),
     graphs.complete(5),
+    graphs.star(30),
+    graphs.path(6),
 ]
 
 
@@ -56,6 +58,13 @@ def test_the_worst_published_values_are_averaged_exactly_too():
     ):
         published = y.astype(np.uint64)[:, None]
         assert (spread(protocol, published) == reduced(published.sum(dtype=np.uint64), q)).all()
+
+
+def test_two_parties():
+    """The smallest of all: each hides behind its own share only, and the answer is right."""
+    for spread_by in ("flood", "average"):
+        protocol = MaskedSum(graphs.complete(2), sigma=1e-4, spread=spread_by)
+        assert simulate(protocol, [0.0, 1.0], seed=0).estimates.ravel() == pytest.approx([0.5, 0.5], abs=1e-3)
 
 
 def test_runs_repeat_themselves_and_watching_changes_nothing():

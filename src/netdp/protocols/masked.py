@@ -99,7 +99,7 @@ class MaskedSum(Protocol):
     kind: ClassVar[str] = "masked-sum"
     graph: Graph
     sigma: float
-    masks: Any = "complete"
+    masks: str | int | Graph = "complete"
     spread: str = "flood"
     sensitivity: float = 1.0
     dimension: int = 1
@@ -122,8 +122,8 @@ class MaskedSum(Protocol):
         self._check_grid()
         self._check_modulus()
 
-    def _checked_masks(self) -> Any:
-        given = self.masks
+    def _checked_masks(self) -> str | int | Graph:
+        given: Any = self.masks
         if isinstance(given, str):
             if given != "complete":
                 raise InvalidValue(f'masks must be "complete", a degree or a Graph, got {given!r}')
@@ -224,7 +224,7 @@ class MaskedSum(Protocol):
         """Who shares pads; None if everybody does with everybody."""
         if isinstance(self.masks, Graph):
             return None if self.masks.m == self.n * (self.n - 1) // 2 else self.masks
-        if self.masks == "complete" or self.masks == self.n - 1:
+        if isinstance(self.masks, str) or self.masks == self.n - 1:
             return None
         return regular(self.n, self.masks, self.mask_seed)
 

@@ -157,7 +157,9 @@ def _shared(protocol: MaskedSum, sizes: IntArray, progress: Progress | None) -> 
     kinds = np.unique(sizes[sizes > 0])
     if len(kinds) > _SIZES:
         wanted = np.geomspace(kinds[0], kinds[-1], _SIZES)
-        kinds = np.unique(kinds[np.searchsorted(kinds, wanted, side="right") - 1])
+        kinds = np.unique(
+            kinds[np.maximum(np.searchsorted(kinds, wanted, side="right") - 1, 0)]
+        )  # the smallest among them
     points = np.unique(np.concatenate([_points(protocol, int(size)) for size in kinds]))
     rows = []
     for done, size in enumerate(kinds.tolist()):
