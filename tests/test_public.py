@@ -19,6 +19,7 @@ PUBLIC = [
     "LinearProtocol",
     "Local",
     "LocalDescent",
+    "MaskedSum",
     "NetdpError",
     "Observers",
     "PathSum",

@@ -59,6 +59,7 @@ EXAMPLES = {
     ),
     "local": Example(netdp.Local(4, sigma=2.0), {"n": 5}),
     "local-descent": Example(netdp.LocalDescent(4, 3, sigma=2.0, step=0.1), {"iterations": 4}),
+    "masked-sum": Example(netdp.MaskedSum(RING, sigma=2.0), {"spread": "average"}),
     "path-sum": Example(netdp.PathSum(4, [[0, 1, 2, 3, 0, 2]], sigma=2.0, closing=True), {"paths": [[0, 1, 2, 3]]}),
     "randomized-gossip": Example(
         netdp.RandomizedGossip(RING, steps=8, sigma=2.0), {"steps": 9}, options={"samples": 50}

@@ -6,10 +6,11 @@ gossip/          gossip of every kind, learning by gossip
 token/           tokens on known and on secret paths
 heap/            a shuffled heap of randomized reports: used by token/ and shuffle/
 shuffle/         network shuffling
+masked/          sums under one-time pads
 published/       one folder or file per paper, errata attached
 """
 
-from . import gossip, linear_gaussian, shuffle, token  # noqa: F401  they enter their accountants in the table
+from . import gossip, linear_gaussian, masked, shuffle, token  # noqa: F401  they enter their accountants in the table
 from .baselines import local_dp, trusted_curator
 from .front import METHODS, account, pairwise
 from .published import amplification, muffliato, network_shuffling  # noqa: F401  they enter the papers' formulas

@@ -3,7 +3,7 @@
 calibrate             the noise of one protocol for a target
 target, audience      what is asked for, and against whom
 policy                limits per pair, from a file
-gossip/ token/ shuffle/   how each family is planned
+gossip/ token/ shuffle/ masked/   how each family is planned
 """
 
 from .base import Option, Plan

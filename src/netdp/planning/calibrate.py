@@ -10,6 +10,7 @@ from netdp.protocols import Protocol
 from . import baselines, linear  # noqa: F401  they enter what they can calibrate
 from .gossip import calibrate as _gossip  # noqa: F401
 from .gossip import descent as _descent  # noqa: F401
+from .masked import calibrate as _masked  # noqa: F401
 from .shuffle import calibrate as _shuffle  # noqa: F401
 from .table import calibrations
 from .token import calibrate as _walk  # noqa: F401
@@ -26,10 +27,11 @@ def calibrate(protocol: P, epsilon: float | None, delta: float, **options: Any) 
 
     Options, where the protocol knows them (another is refused):
 
-    colluders : how many parties may pool what they see, any of them (walks).
+    colluders : how many parties may pool what they see, any of them (walks, masked sums).
     observers : the parties that look, each alone; for learning by gossip, sets of them. The target then holds for those only.
-    coalitions : for gossip, sets that pool what they see, or a share such as 0.1 of the parties, drawn `draws` times from
-        `seed`: the target then holds for those draws (and all their subsets), not for every coalition of that size.
+    coalitions : for masked sums and gossip, sets that pool what they see; for gossip also a share such as 0.1 of the parties,
+        drawn `draws` times from `seed`: the target then holds for those draws (and all their subsets), not for every
+        coalition of that size.
     scope : for gossip, "worst" (every ordered pair), "beyond:k" (pairs at least k hops apart), "mean" (the mean factor over the
         parties, for the worst observer: the papers' figure, and *not* a guarantee for any single party), or a `Policy` (then
         epsilon=None).

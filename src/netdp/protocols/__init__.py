@@ -4,6 +4,7 @@ from .base import Protocol
 from .baselines import Central, CentralDescent, Local, LocalDescent
 from .descent import GossipDescent, GossipRounds
 from .gossip import Gossip, response
+from .masked import MaskedSum
 from .path import PathSum
 from .randomized import RandomizedGossip
 from .ring import RingHistogram, RingSum
@@ -22,6 +23,7 @@ __all__ = [
     "GraphWalkSum",
     "Local",
     "LocalDescent",
+    "MaskedSum",
     "PathSum",
     "Protocol",
     "RandomizedGossip",

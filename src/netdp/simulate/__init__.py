@@ -8,11 +8,12 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from . import baselines, gossip, linear, randomized, shuffle, tokens  # noqa: F401  register what they can run
+from . import baselines, gossip, linear, masked, randomized, shuffle, tokens  # noqa: F401  register what they can run
+from .masked import MaskedRecord
 from .run import Record, Run, simulate
 from .tokens import TokenRecord, draw_paths
 
-__all__ = ["Record", "Run", "TokenRecord", "draw_paths", "simulate"]
+__all__ = ["MaskedRecord", "Record", "Run", "TokenRecord", "draw_paths", "simulate"]
 
 
 class _Callable(ModuleType):

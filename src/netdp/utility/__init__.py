@@ -5,10 +5,11 @@ gossip      gossip on a fixed graph; spectral: for all numbers of rounds at once
 varying     gossip that changes from step to step
 token       rings, paths and walks
 shuffle     network shuffling
+masked      sums under one-time pads
 baselines   local DP, a trusted curator
 """
 
-from . import baselines, gossip, linear, shuffle, token, varying  # noqa: F401  they enter what they can predict
+from . import baselines, gossip, linear, masked, shuffle, token, varying  # noqa: F401  they enter what they can predict
 from .error import ExpectedError, expected_error
 
 __all__ = ["ExpectedError", "expected_error"]

@@ -34,6 +34,7 @@ class ExpectedError:
     refresh   fresh noise added on the way
     mixing    what mixing leaves of the differences between the parties
     sampling  who happened to be visited how often
+    rounding  of values to a grid
     """
 
     noise: float
@@ -41,11 +42,12 @@ class ExpectedError:
     refresh: float = 0.0
     mixing: float = 0.0
     sampling: float = 0.0
+    rounding: float = 0.0
 
     @property
     def total(self) -> float:
         """The mean squared error."""
-        return self.noise + self.masks + self.refresh + self.mixing + self.sampling
+        return self.noise + self.masks + self.refresh + self.mixing + self.sampling + self.rounding
 
     @property
     def rmse(self) -> float:

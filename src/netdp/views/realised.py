@@ -22,6 +22,7 @@ from netdp.protocols import (
     GraphWalkSum,
     Local,
     LocalDescent,
+    MaskedSum,
     PathSum,
     RingHistogram,
     RingSum,
@@ -76,6 +77,14 @@ def _descent(protocol: GossipDescent, transcript: Any) -> GossipDescent:
 @realised.register
 def _nothing_sent(protocol: Local | Central, transcript: Any) -> Local | Central:
     _same(protocol, transcript, Transcript(protocol.n, (), np.empty(0, dtype=np.int64)))
+    return protocol
+
+
+@realised.register
+def _masked(protocol: MaskedSum, transcript: Any) -> MaskedSum:
+    """Its loss is the same in any order of arrival, after any loss or repetition: any transcript will do."""
+    if not isinstance(transcript, Transcript) or transcript.n != protocol.n:
+        raise _unlike(protocol, transcript)
     return protocol
 
 

@@ -1,0 +1,85 @@
+"""Masked sums: `python benchmarks/masked.py a b c`.
+
+(a) error at equal certified privacy, (ε, δ) = (1, 1e-6) against any coalition of a tenth, a quarter and a half of 1,000
+    parties, for one number and for a hundred: over a curator's who trusts everybody's noise, and over the ideal, a curator
+    with the honest parties' noise only (real-number Gaussian noise, no grid)
+(b) rounds, and bytes that cross a link in one direction, for both ways of spreading one number, and a hundred
+(c) 1,000 parties, pads between all pairs: seconds to account, to calibrate, and to run with 1 and 100 numbers
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from measure import peak, run_cases, seconds
+from netdp import MaskedSum, account, calibrate, expected_error, graphs, simulate
+from netdp.errors import Unsupported
+from netdp.privacy import gaussian_mu
+
+EPSILON, DELTA, PARTIES = 1.0, 1e-6, 1000
+
+
+def warm() -> None:
+    simulate(MaskedSum(graphs.ring(5), sigma=1.0, spread="average"), np.zeros(5), seed=0)
+
+
+def error() -> str:
+    lines = ["numbers  coalition  certified ε  share σ/Δ   error  over a curator  over the ideal"]
+    for dimension in (1, 100):
+        for part in (10, 4, 2):
+            colluders = PARTIES // part
+            start = MaskedSum(graphs.regular(PARTIES, 6, seed=0), sigma=1.0, dimension=dimension)
+            p = calibrate(start, EPSILON, DELTA, colluders=colluders)
+            rmse = math.sqrt(expected_error(p).total / dimension)
+            curator = 1 / float(gaussian_mu(EPSILON, DELTA)) / PARTIES
+            ideal = curator * math.sqrt(PARTIES / (PARTIES - colluders))
+            loss = account(p, list(range(colluders))).worst_epsilon(DELTA)
+            lines.append(
+                f"{dimension:7}  {'1/' + str(part):>9}{loss:13.6f}{p.sigma:11.5f}{rmse:8.5f}{rmse / curator:16.3f}"
+                f"{rmse / ideal:16.4f}"
+            )
+    return "\n    ".join(["", *lines])
+
+
+def traffic() -> str:
+    shapes = (
+        graphs.ring(64), graphs.ring(1000), graphs.grid(16, 16), graphs.regular(256, 6, seed=0), graphs.regular(1024, 6, seed=0)
+    )  # fmt: skip
+    lines = ["graph              spread   modulus  rounds  bytes a link, 1 number  100 numbers"]
+    for graph in shapes:
+        for spread in ("flood", "average"):
+            found = []
+            for dimension in (1, 100):
+                p = MaskedSum(graph, sigma=4 / math.sqrt(graph.n), spread=spread, dimension=dimension)
+                try:
+                    found.append((p.rounds, p.q.bit_length() - 1, f"{p.link_bytes:,}"))
+                except Unsupported:
+                    found.append((0, p.q.bit_length() - 1, "not exact"))
+            (rounds, bits, few), (_, _, many) = found
+            lines.append(f"{graph.name:18} {spread:8} {'2^' + str(bits):>7}{rounds or '–':>8}{few:>24}{many:>13}")
+    return "\n    ".join(["", *lines])
+
+
+def time() -> str:
+    graph = graphs.regular(PARTIES, 6, seed=0)
+    p = MaskedSum(graph, sigma=0.2)
+    lines = [
+        f"account {seconds(lambda: account(p, range(100))):.2f} s, calibrate "
+        f"{seconds(lambda: calibrate(p, EPSILON, DELTA, colluders=100)):.2f} s"
+    ]
+    for dimension in (1, 100):
+        values = np.random.default_rng(0).random((PARTIES, dimension)) / math.sqrt(dimension)
+        for spread in ("flood", "average"):
+            one = p.replace(dimension=dimension, spread=spread)
+            one.rounds  # noqa: B018  the graph's spectrum is not counted
+            spent = seconds(lambda one=one, values=values: simulate(one, values, seed=0))
+            lines.append(f"{dimension:3} numbers, {spread}: {spent:.2f} s")
+    return "\n    ".join([*lines, f"{peak():.2f} GB"])
+
+
+CASES = {"a": error, "b": traffic, "c": time}
+
+if __name__ == "__main__":
+    run_cases(__file__, __doc__, CASES, warm)

@@ -1,0 +1,321 @@
+"""Gaussian noise on whole numbers: an exact sampler, its exact privacy, and how close sums of it come to one of it.
+
+The discrete Gaussian with variance parameter v puts mass e^{−x²/2v}/Z on every whole number x (Canonne, Kamath,
+Steinke, *The Discrete Gaussian for Differential Privacy*, 2020). By Poisson summation Σ_x e^{−(x−a)²/2v} = √(2πv)·(1
++ 2Σ_{k≥1} cos(2πka)·e^{−2π²vk²}) for every real a; at a = 0 this is Z. Its variance is at most v.
+
+**The draw** uses whole numbers only. Let t = 2^j > √v. Y from the discrete Laplace law ∝ e^{−|y|/t} is kept with
+probability exp(−(|Y| − v/t)²/2v): the product is ∝ e^{−Y²/2v}, for any t. (|Y| − v/t)²/2v = N/M with N = (|Y|t − v)²,
+M = 2vt². A coin that shows heads with probability e^{−N/M} is the conjunction of independent coins, one for every bit
+of N that is set, bit i having probability e^{−2^i/M}. Such a coin compares random 64-bit words with the binary digits
+of its probability, which are computed to as many places as the comparison needs, in integers with an enclosure;
+equality of the first 64 digits (one draw in 2⁶⁴) is decided by the next 64. So what is drawn has the stated law
+exactly if the words are uniform and independent; NumPy's are predictable, for simulation.
+
+**Privacy of one number.** Shifted by a whole number D, the log-ratio of the two laws falls along the line, so the
+best test is a half-line: δ(ε) = max over m of F(m) − e^ε F(m − D), F the distribution function; by symmetry in both
+directions. For every m this grows with D, so the largest shift is the worst. The maximum is attained at the last m
+with m < D/2 − εv/D; `shift_delta` looks at its two neighbours as well, so rounding cannot miss it.
+
+**Sums.** X, Y discrete Gaussians with parameters v and w, Z with v + w. Completing the square, with c = w/(v + w) and
+s² = vw/(v + w),
+
+    P[X + Y = x] ∝ e^{−x²/2(v+w)}·θ(cx),    θ(a) = Σ_y e^{−(y−a)²/2s²} ∈ s√(2π)·[1 − 2S, 1 + 2S],   S = Σ_{k≥1} e^{−2π²s²k²}
+
+so P[X + Y = x]/P[Z = x] = θ(cx)/E θ(cZ) lies within e^{±t}, t = log((1 + 2S)/(1 − 2S)), for *every* x. Adding an
+independent number keeps such a bound, and bounds multiply: the sum of K shares of parameter v is within e^{±t} of the
+discrete Gaussian of parameter Kv, t = Σ_{k<K} log((1 + 2S_k)/(1 − 2S_k)) with s² = vk/(k + 1). (Kairouz, Liu, Steinke
+2021 have the same with 5e^{−2π²s²} for our 4e^{−2π²s²}.) Two laws P, Q replaced by P′, Q′ within e^{±t} of them:
+P′(E) − e^ε Q′(E) ≤ e^t(P(E) − e^{ε−2t}Q(E)), so δ′(ε) ≤ e^t·δ(ε − 2t). In d dimensions t is multiplied by d.
+
+**Vectors, and very fine grids.** Round G ~ N(0, V·I_d) to the nearest whole numbers R. Coordinate by coordinate
+
+    P[R = x]/P[X = x] = Z/√(2πV)·∫_{−½}^{½} e^{−(2xu + u²)/2V} du,
+
+at least e^{−1/24V} (Jensen), and at most c·e^{x²/24V²}, c = Z/√(2πV) (∫ cosh(xu/V) du = sinh(y)/y ≤ e^{y²/6}, y =
+x/2V). So P_X ≤ e^a P_R everywhere, a = d/24V, and P_X ≥ e^{−b} P_R where ‖x‖² ≤ T²V, b = T²/24V + d·log c. ‖R‖ ≤ ‖G‖
++ √d/2, and P[‖G‖ > √V(√d + r)] ≤ e^{−r²/2}; take T = √d + r + √d/(2√V). A shift by whole numbers commutes with
+rounding, and rounding is post-processing of a Gaussian shift, whose profile δ_G is known. Hence for a shift of length
+L
+
+    δ(ε) ≤ e^a·δ_G(ε − a − b; μ = L/√V) + e^{ε − r²/2}.
+
+For coarse grids a + b is not small; there ρ-zCDP with ρ = L²/2V (Canonne, Kamath, Steinke, Theorem 4) is the better
+bound.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from netdp.errors import InvalidValue, NetdpError
+from netdp.numerics.arrays import UNIT, FloatArray, IntArray
+from netdp.numerics.checks import count
+from netdp.privacy import RenyiCurve, gaussian_delta
+
+Words = Callable[[int], npt.NDArray[np.uint64]]
+"""A source of independent uniform 64-bit words: how many are wanted → so many."""
+
+MOST_VARIANCE = 2**40
+"""No larger parameter is drawn: every product of the sampler fits in 63 bits."""
+SUMMED_UP_TO = 2**32
+"""Up to this parameter the profile of one number is summed term by term: at most a few million of them."""
+
+_REACH = 39.0  # standard deviations: what lies beyond has mass below e^−760
+_BLOCK = 1024
+_SUM_ERROR = 1e-12  # relative, of one value of F: 765 units for the terms, 1024 + 5000 for adding, 20 for Z; times 1.3
+_TAIL = 30.0  # r above: e^−450
+_LIMB = 27  # bits: squares and products of two limbs fit in 63
+_LONGEST = 2048  # (t + 1)·2048·t < 2^54 for every t: two limbs
+
+
+def words_from(rng: np.random.Generator) -> Words:
+    """Words of a NumPy generator: for simulation.
+
+    >>> words_from(np.random.default_rng(0))(2).dtype
+    dtype('uint64')
+    """
+    return lambda size: rng.integers(0, 2**64 - 1, size=size, dtype=np.uint64, endpoint=True)
+
+
+@dataclass(frozen=True)
+class DiscreteGaussian:
+    """The law ∝ e^{−x²/2v} on the whole numbers, v = `variance` a whole number ≥ 1.
+
+    >>> noise = DiscreteGaussian(9).sample((2, 5000), words_from(np.random.default_rng(0)))
+    >>> noise.shape, noise.dtype, round(float(noise.var()), 1)
+    ((2, 5000), dtype('int64'), 9.1)
+    """
+
+    variance: int
+    _coins: tuple[_Coins, _Coins, _Coin] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "variance", count("variance", self.variance))
+        if self.variance > MOST_VARIANCE:
+            raise InvalidValue(
+                f"variance must be at most 2⁴⁰ (σ of a million steps), got {self.variance}; use a coarser grid"
+            )
+        scale = self.scale
+        coins = (_Coins(scale), _Coins(2 * self.variance * scale**2), _Coin(1, 1))
+        object.__setattr__(self, "_coins", coins)
+
+    @property
+    def scale(self) -> int:
+        """t, the least power of two above √v."""
+        return 1 << math.isqrt(self.variance).bit_length()
+
+    def sample(self, shape: tuple[int, ...], words: Words) -> IntArray:
+        """Independent draws, from so many words as it takes."""
+        wanted = math.prod(shape)
+        out = np.empty(wanted, dtype=np.int64)
+        done = 0
+        while done < wanted:
+            kept = self._round(wanted - done + (wanted - done) // 2 + 16, words)[: wanted - done]
+            out[done : done + len(kept)] = kept
+            done += len(kept)
+        return out.reshape(shape)
+
+    def _round(self, tries: int, words: Words) -> IntArray:
+        """What is left of so many proposals."""
+        small, square, once = self._coins
+        scale = self.scale
+        drawn = words(tries)
+        start = (drawn & np.uint64(scale - 1)).astype(np.int64)
+        minus = (drawn >> np.uint64(63)).astype(bool)
+        alive = small.all_heads(start, np.arange(tries), 0, words)
+        size, going = start.copy(), alive
+        for _ in range(_LONGEST):
+            going = going[once.flip(len(going), words)]
+            if not going.size:
+                break
+            size[going] += scale
+        else:  # not in the lifetime of anything, if the words are random
+            raise NetdpError(f"{_LONGEST} heads in a row: the source of random words is broken")
+        alive = alive[~(minus[alive] & (size[alive] == 0))]  # zero has one sign only
+        for part, place in _square(np.abs(size * scale - self.variance)):
+            alive = square.all_heads(part, alive, place, words)
+        return np.where(minus[alive], -size[alive], size[alive])
+
+
+def _square(numbers: IntArray) -> tuple[tuple[IntArray, int], ...]:
+    """The squares of numbers below 2⁵⁴ as a sum of parts·2^place, each part below 2⁶³."""
+    high, low = numbers >> _LIMB, numbers & ((1 << _LIMB) - 1)
+    return (high * high, 2 * _LIMB), (high * low, _LIMB + 1), (low * low, 0)
+
+
+class _Coin:
+    """Heads with probability e^{−p/q}, exactly, p/q > 0."""
+
+    def __init__(self, p: int, q: int) -> None:
+        self._p, self._q = p, q
+        self._first = np.uint64(_digits(p, q, 0))
+
+    def flip(self, times: int, words: Words) -> npt.NDArray[np.bool_]:
+        drawn = words(times)
+        heads = drawn < self._first
+        for i in np.flatnonzero(drawn == self._first).tolist():
+            heads[i] = self._decide(words)
+        return heads
+
+    def _decide(self, words: Words) -> bool:
+        """The first 64 digits agree: compare the next ones. e^{−p/q} is irrational, so this ends."""
+        place = 1
+        while True:
+            word, digits = int(words(1)[0]), _digits(self._p, self._q, place)
+            if word != digits:
+                return word < digits
+            place += 1
+
+
+class _Coins:
+    """Coins e^{−2^i/q} for i = 0, 1, …, made when they are first needed."""
+
+    def __init__(self, q: int) -> None:
+        self._q = q
+        self._made: dict[int, _Coin] = {}
+
+    def all_heads(self, numbers: IntArray, alive: IntArray, place: int, words: Words) -> IntArray:
+        """Those of `alive` for which a coin e^{−number·2^place/q} shows heads: one flip for every bit that is set."""
+        if not alive.size:
+            return alive
+        for bit in reversed(range(int(numbers[alive].max()).bit_length())):
+            asked = (numbers[alive] >> bit) & 1 == 1
+            count_asked = int(np.count_nonzero(asked))
+            if not count_asked:
+                continue
+            coin = self._made.get(bit + place) or self._make(bit + place)
+            stays = np.ones(len(alive), dtype=bool)
+            stays[asked] = coin.flip(count_asked, words)
+            alive = alive[stays]
+        return alive
+
+    def _make(self, exponent: int) -> _Coin:
+        coin = self._made[exponent] = _Coin(1 << exponent, self._q)
+        return coin
+
+
+@lru_cache(maxsize=4096)
+def _digits(p: int, q: int, place: int) -> int:
+    """Binary digits 64·place + 1 to 64·place + 64 of e^{−p/q}, as a whole number."""
+    return exp_floor(p, q, 64 * (place + 1)) & (2**64 - 1)
+
+
+def exp_floor(p: int, q: int, bits: int) -> int:
+    """⌊2^bits·e^{−p/q}⌋ for p/q > 0, proved by an enclosure in whole numbers.
+
+    >>> exp_floor(1, 1, 20), int(2**20 * math.exp(-1))
+    (385749, 385749)
+    """
+    if p >= bits * q:  # e^{−x} < 2^{−x}
+        return 0
+    guard = 32
+    while True:
+        halvings = max(0, p.bit_length() - q.bit_length() + 1) + 4
+        precision = bits + guard + 2 * halvings
+        one, down = 1 << precision, q << halvings
+        # e^{−y} for y = p/(q·2^halvings) ≤ 1/8; each partial product is rounded down by less than 1
+        total, term, order = one, one, 0
+        while term:
+            order += 1
+            term = term * p // (down * order)
+            total += -term if order % 2 else term
+        low, high = total - 2 * order, total + 2 * order
+        for _ in range(halvings):
+            low, high = low * low >> precision, (high * high >> precision) + 1
+        if low >> (precision - bits) == high >> (precision - bits):
+            return low >> (precision - bits)
+        guard *= 2
+
+
+def shift_delta(variance: int, shift: int, epsilon: npt.ArrayLike) -> FloatArray:
+    """δ(ε) of one number with noise of parameter `variance`, shifted by at most `shift` steps; exact, rounded up by 1e-12.
+
+    >>> float(shift_delta(1, 1, [0.0])[0].round(4))            # of N(0, 1) and N(1, 1): 0.3829, which is less
+    0.3989
+    """
+    eps = np.atleast_1d(np.asarray(epsilon, dtype=np.float64))
+    if variance > SUMMED_UP_TO:
+        raise InvalidValue(f"the sum over a law of parameter {variance} is too long; rounded_delta bounds it")
+    if shift == 0:
+        return np.zeros_like(eps)
+    lowest = -math.ceil(_REACH * math.sqrt(variance)) - 1
+    highest = min(shift // 2 + 2, -lowest)
+    mass = np.exp(-(np.arange(lowest, highest + 1, dtype=np.float64) ** 2) / (2.0 * variance)) / normaliser(variance)
+    below = _running_sum(mass)
+
+    def distribution(m: FloatArray) -> FloatArray:
+        places = np.clip(m - lowest, -1, len(below) - 1).astype(np.int64)
+        value = np.where(places < 0, 0.0, below[np.maximum(places, 0)])
+        return np.where(m > highest, 1.0, value)
+
+    best = np.ceil(shift / 2 - eps * (variance / shift)) - 1
+    growth = np.exp(np.minimum(eps, 700.0))  # δ never grows with ε
+    found = np.zeros_like(eps)
+    for m in (best - 1, best, best + 1):
+        seen = distribution(m) * (1 + _SUM_ERROR) + 1e-300
+        found = np.maximum(found, seen - growth * distribution(m - shift) * (1 - _SUM_ERROR))
+    return np.asarray(np.minimum(found, 1.0))
+
+
+def rounded_delta(variance: int, distance: float, dimension: int, epsilon: npt.ArrayLike) -> FloatArray:
+    """A bound on δ(ε) for vectors shifted by at most `distance` in L2 norm: the better of the two at the end of the proofs above.
+
+    >>> bool(rounded_delta(10**8, 1000.0, 1, [1.0])[0] >= shift_delta(10**8, 1000, [1.0])[0])
+    True
+    """
+    eps = np.atleast_1d(np.asarray(epsilon, dtype=np.float64))
+    deviation = math.sqrt(variance)
+    reach = math.sqrt(dimension) * (1 + 0.5 / deviation) + _TAIL
+    more = dimension / (24 * variance) * (1 + 1e-9)
+    less = (reach**2 / (24 * variance) + dimension * 2 * _theta_rest(float(variance))) * (1 + 1e-9)
+    mu = distance / deviation * (1 + 8 * UNIT)
+    shifted = eps - (more + less)
+    ideal = np.asarray(gaussian_delta(mu, np.maximum(shifted, 0.0))) - np.expm1(np.minimum(shifted, 0.0))
+    with np.errstate(over="ignore"):
+        fine = np.exp(more) * ideal * (1 + 8 * UNIT) + np.exp(np.minimum(eps - _TAIL**2 / 2, 0.0))
+    coarse = np.asarray(RenyiCurve.linear(mu**2 / 2 * (1 + 8 * UNIT)).delta(eps))
+    return np.asarray(np.minimum(np.minimum(fine, coarse), 1.0))
+
+
+def sum_distance(variance: int, parties: int) -> float:
+    """t: the law of a sum of so many shares is within e^{±t}, everywhere, of one discrete Gaussian with all their variance.
+
+    >>> sum_distance(1, 2) < 2.1e-4, sum_distance(16, 1000) < 1e-60, sum_distance(1, 1)
+    (True, True, 0.0)
+    """
+    if parties == 1:
+        return 0.0
+    k = np.arange(1, min(parties, 1_000_000), dtype=np.float64)
+    squares = variance * k / (k + 1)
+    with np.errstate(under="ignore"):
+        first = np.exp(-2 * math.pi**2 * squares * (1 - 1e-12))
+    rest = first / (1 - first**3)
+    each = np.log1p(2 * rest) - np.log1p(-2 * rest)
+    further = max(parties - 1_000_000, 0) * float(each[-1])  # the summands fall with k
+    return (float(each.sum()) + further) * (1 + 1e-9) + parties * 1e-300
+
+
+def normaliser(variance: int) -> float:
+    """Z = Σ e^{−x²/2v}, by Poisson summation."""
+    return math.sqrt(2 * math.pi * variance) * (1 + 2 * _theta_rest(float(variance)))
+
+
+def _theta_rest(square: float) -> float:
+    """Σ_{k≥1} e^{−2π²s²k²}; what is left out beyond k = 8 is below e^{−1500} for s ≥ 1."""
+    return math.fsum(math.exp(-2 * math.pi**2 * square * k * k) for k in range(1, 9))
+
+
+def _running_sum(mass: FloatArray) -> FloatArray:
+    """Sums from the left in blocks: each is rounded some thousand times, not some million times."""
+    padded = np.zeros(-(-len(mass) // _BLOCK) * _BLOCK)
+    padded[: len(mass)] = mass
+    inner = np.cumsum(padded.reshape(-1, _BLOCK), axis=1)
+    before = np.concatenate([[0.0], np.cumsum(inner[:-1, -1])])
+    return np.asarray((inner + before[:, None]).ravel()[: len(mass)])

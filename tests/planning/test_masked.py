@@ -1,0 +1,70 @@
+"""The least share of noise of a masked sum."""
+
+import math
+
+import pytest
+
+from netdp import MaskedSum, account, calibrate, graphs
+from netdp.accounting.masked.sums import component_curve
+from netdp.errors import InvalidValue, Unsupported
+from netdp.privacy import gaussian_mu
+
+RING = graphs.ring(60)
+
+
+@pytest.mark.parametrize("colluders", [1, 6, 30, 59])
+@pytest.mark.parametrize("target", [(1.0, 1e-6), (0.1, 1e-5), (4.0, 1e-9)])
+def test_it_is_the_least_on_its_grid(target, colluders):
+    protocol = calibrate(MaskedSum(RING, sigma=1.0), *target, colluders=colluders)
+    assert account(protocol, list(range(colluders))).worst_epsilon(target[1]) <= target[0]
+    less = protocol.replace(sigma=math.sqrt(protocol.share - 1.5) * protocol.step, grid=protocol.step)
+    assert less.share == protocol.share - 1
+    assert account(less, list(range(colluders))).worst_epsilon(target[1]) > target[0]
+
+
+@pytest.mark.parametrize("colluders", [1, 6, 30])
+@pytest.mark.parametrize("dimension", [1, 50])
+def test_no_more_noise_than_a_curator_with_the_honest_shares(colluders, dimension):
+    protocol = calibrate(MaskedSum(RING, sigma=1.0, dimension=dimension), 1.0, 1e-6, colluders=colluders)
+    ideal = 1 / float(gaussian_mu(1.0, 1e-6)) / math.sqrt(60 - colluders)
+    assert ideal * (1 - 1e-4) < protocol.sigma < ideal * 1.002
+
+
+def test_a_coarse_grid_is_kept_and_whole_steps_are_counted():
+    protocol = calibrate(MaskedSum(RING, sigma=4.0, grid=0.25), 2.0, 1e-6, colluders=10)
+    assert protocol.grid == protocol.step == 0.25
+    assert float(component_curve(protocol, 50).epsilon(1e-6)) <= 2.0
+
+
+def test_little_noise_is_still_a_step():
+    protocol = calibrate(MaskedSum(RING, sigma=4.0, grid=1.0), 200.0, 1e-6)
+    assert protocol.share == 1
+
+
+def test_named_coalitions_on_a_given_mask_graph():
+    protocol = MaskedSum(RING, sigma=1.0, masks=graphs.path(60))
+    cut = calibrate(protocol, 1.0, 1e-6, coalitions=[[30], [10, 50]])
+    assert account(cut, [30]).worst_epsilon(1e-6) <= 1.0
+    loss = account(cut, [10, 50])
+    assert loss.worst == 1 / 9
+    assert 0.999 < loss.worst_epsilon(1e-6) <= 1.0
+    single = calibrate(protocol, 1.0, 1e-6)  # party 1 cuts off party 0
+    assert single.sigma == pytest.approx(3 * cut.sigma, rel=2e-3)
+    with pytest.raises(Unsupported, match=r'coalitions=.*masks="complete"'):
+        calibrate(protocol, 1.0, 1e-6, colluders=2)
+
+
+def test_refusals():
+    protocol = MaskedSum(RING, sigma=1.0)
+    with pytest.raises(InvalidValue, match="leaves nobody"):
+        calibrate(protocol, 1.0, 1e-6, colluders=60)
+    with pytest.raises(InvalidValue, match="not both"):
+        calibrate(protocol, 1.0, 1e-6, colluders=2, coalitions=[[1]])
+    with pytest.raises(InvalidValue, match="coalitions is empty"):
+        calibrate(protocol, 1.0, 1e-6, coalitions=[])
+    with pytest.raises(InvalidValue, match="takes no option 'banana'; its options: coalitions, colluders"):
+        calibrate(protocol, 1.0, 1e-6, banana=1)
+    with pytest.raises(Unsupported, match="delta > 0"):
+        calibrate(protocol, 1.0, 0.0)
+    with pytest.raises(InvalidValue, match="colluders must be a whole number"):
+        calibrate(protocol, 1.0, 1e-6, colluders=0.1)
