@@ -53,6 +53,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/walk_learning.py
 	$(BIN)/python benchmarks/shuffling.py
 	$(BIN)/python benchmarks/shuffle_accounting.py
+	$(BIN)/python benchmarks/masked.py
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
