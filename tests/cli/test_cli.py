@@ -211,7 +211,7 @@ def test_a_number_typed_on_the_command_line_is_a_name(run, tmp_path):
     ("words", "message"),
     [
         (["account", "complete:100", "-p", "token", "--steps", "500", "--sigma", "1", "--masks", "100"],
-         "--masks does not belong to a token on complete:100; it takes: --steps, --sigma, --sender, --sensitivity, "
+         "--masks does not belong to a token on complete:100; it takes: --steps, --sigma, --sender, --release, --sensitivity, "
          "--observer, --delta, --plot"),
         (["account", "ring:9", "-p", "token", "--rounds", "5", "--sigma", "1", "--sender", "known"],
          "--sender does not belong to a token on ring:9; it takes: --rounds, --sigma, --noise, --closing"),

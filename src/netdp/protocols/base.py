@@ -126,6 +126,25 @@ class Protocol(ABC):
             object.__setattr__(self, name, value)
 
 
+class OnGraph(Protocol):
+    """A protocol whose parties are the nodes of its field `graph`."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def graph(self) -> Graph:
+            """The network."""
+
+    @property
+    def n(self) -> int:
+        """How many parties there are."""
+        return self.graph.n
+
+    @property
+    def network(self) -> Graph:
+        return self.graph
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, Graph):
         return value.to_dict()

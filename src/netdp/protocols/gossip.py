@@ -32,11 +32,11 @@ from netdp.graphs.spectrum import chebyshev_gamma, spectral_gap
 from netdp.numerics.arrays import FloatArray
 from netdp.numerics.checks import count, finite_variance, non_negative, positive, switch
 
-from .base import Protocol
+from .base import OnGraph
 
 
 @dataclass(frozen=True)
-class Gossip(Protocol):
+class Gossip(OnGraph):
     """Private averaging by T rounds of gossip on a graph.
 
     Parameters
@@ -110,15 +110,6 @@ class Gossip(Protocol):
     def chebyshev(self) -> float | None:
         """Chebyshev's γ, or None when the protocol is not accelerated."""
         return chebyshev_gamma(spectral_gap(self.graph, self.mixing)) if self.accelerated else None
-
-    @property
-    def n(self) -> int:
-        """How many parties there are."""
-        return self.graph.n
-
-    @property
-    def network(self) -> Graph:
-        return self.graph
 
     def prepare(self) -> None:
         self.matrix, self.chebyshev  # noqa: B018

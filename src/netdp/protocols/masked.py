@@ -53,7 +53,7 @@ from netdp.graphs.spectrum import spectral_gap
 from netdp.numerics.arrays import UNIT, FloatArray, IntArray
 from netdp.numerics.checks import count, finite, positive, whole
 
-from .base import Protocol
+from .base import OnGraph
 
 SPREADS = ("flood", "average")
 SLACK = 2e-9
@@ -67,7 +67,7 @@ _MIXING_LEFT, _ROUNDING_LEFT = 0.125, 0.35
 
 
 @dataclass(frozen=True)
-class MaskedSum(Protocol):
+class MaskedSum(OnGraph):
     """The mean of all values, each published once under one-time pads that cancel in the sum.
 
     Parameters
@@ -246,15 +246,6 @@ class MaskedSum(Protocol):
         if self.spread == "average":
             return 8 * self.dimension * self.rounds
         return self.n * self.dimension * ((self.q.bit_length() + 6) // 8)
-
-    @property
-    def n(self) -> int:
-        """How many parties there are."""
-        return self.graph.n
-
-    @property
-    def network(self) -> Graph:
-        return self.graph
 
     def prepare(self) -> None:
         self.step, self.share, self.q, self.mask_graph  # noqa: B018

@@ -24,13 +24,13 @@ from netdp.graphs.spectrum import DENSE_LIMIT
 from netdp.numerics.arrays import FloatArray, IntArray
 from netdp.numerics.checks import count, positive
 
-from .base import Protocol
+from .base import OnGraph
 
 IDLE = -1  # both ends of a step in which nobody wakes
 
 
 @dataclass(frozen=True)
-class RandomizedGossip(Protocol):
+class RandomizedGossip(OnGraph):
     """Private averaging by pairwise exchanges along random edges.
 
     Parameters
@@ -132,15 +132,6 @@ class RandomizedGossip(Protocol):
         rng = np.random.default_rng(np.random.SeedSequence(seed).spawn(1)[0])
         chosen = np.searchsorted(np.cumsum(self.edge_probabilities), rng.random(self.steps), side="right")
         return np.vstack([self.graph.edges(), [[IDLE, IDLE]]])[chosen]
-
-    @property
-    def n(self) -> int:
-        """How many parties there are."""
-        return self.graph.n
-
-    @property
-    def network(self) -> Graph:
-        return self.graph
 
     def describe(self) -> str:
         return (

@@ -21,13 +21,13 @@ from netdp.graphs import Graph, as_graph
 from netdp.graphs.transitions import transition_matrix
 from netdp.numerics.checks import count, non_negative, positive
 
-from .base import Protocol
+from .base import OnGraph
 
 REPORTINGS = ("all", "single")
 
 
 @dataclass(frozen=True)
-class Shuffle(Protocol):
+class Shuffle(OnGraph):
     """Randomized reports that hop through a network before a curator collects them.
 
     Parameters
@@ -77,11 +77,6 @@ class Shuffle(Protocol):
         if self.laziness == 0 and self.graph.is_bipartite:
             raise GraphError(f"{self.graph!r} is bipartite: its two halves never mix; set laziness=0.5")
 
-    @property
-    def n(self) -> int:
-        """How many users there are."""
-        return self.graph.n
-
     @cached_property
     def transition(self) -> Any:
         """P[u, w] of one hop, laziness included (CSR)."""
@@ -98,10 +93,6 @@ class Shuffle(Protocol):
     def stationary(self) -> Any:
         """π_u = d_u/2m: where a report is in the long run."""
         return self.graph.degrees / self.graph.degrees.sum()
-
-    @property
-    def network(self) -> Graph:
-        return self.graph
 
     def describe(self) -> str:
         lazy = f" laziness={self.laziness:g}" if self.laziness else ""

@@ -42,7 +42,7 @@ from netdp.graphs import Graph, as_graph
 from netdp.graphs.transitions import WALKS, transition_matrix
 from netdp.numerics.checks import count, positive, share_or_switch
 
-from .base import Protocol
+from .base import OnGraph, Protocol
 from .ring import check_response, response_epsilon
 
 KNOWN_ENDS = {"hidden": 0, "receiver-known": 1, "known": 2}
@@ -219,7 +219,7 @@ class WalkDescent(_Walk):
 
 
 @dataclass(frozen=True)
-class GraphWalkSum(Protocol):
+class GraphWalkSum(OnGraph):
     """The sum of the contributions along random walks on any connected graph.
 
     Parameters
@@ -268,15 +268,6 @@ class GraphWalkSum(Protocol):
             raise InvalidValue(f"unknown walk {self.walk!r}; choose one of {', '.join(WALKS)}")
         if self.contributions is not None:
             object.__setattr__(self, "contributions", count("contributions", self.contributions))
-
-    @property
-    def n(self) -> int:
-        """How many users there are."""
-        return self.graph.n
-
-    @property
-    def network(self) -> Graph:
-        return self.graph
 
     def prepare(self) -> None:
         self.transition  # noqa: B018

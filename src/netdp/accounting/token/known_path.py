@@ -150,22 +150,16 @@ def _one_observer(path: Any, carries: Any, shares: Any, closing: float, v: int, 
 
 @certified.register
 def _token(protocol: PathSum | RingSum, observers: tuple[int, ...]) -> Guarantee:
-    energy = path_energy(protocol, observers)
-    return Guarantee(
-        curve=GaussianCurve(np.sqrt(energy)),
-        adjacency=Adjacency.REPLACE,
-        claim=Claim.EXACT,
-        assumptions=token_assumptions(protocol),
-        references=REFERENCES,
-        factor=energy / protocol.local_mu**2,
-        slack=_slack(protocol),
-    )
+    return _statement(protocol, path_energy(protocol, observers))
 
 
 @certified_pairs.register
-def path_pairs(protocol: PathSum | RingSum) -> Guarantee:
+def _pairs(protocol: PathSum | RingSum) -> Guarantee:
     """What every single user learns about every other: matrices [u, v]."""
-    energy = path_energy_pairwise(protocol)
+    return _statement(protocol, path_energy_pairwise(protocol))
+
+
+def _statement(protocol: PathSum | RingSum, energy: FloatArray) -> Guarantee:
     return Guarantee(
         curve=GaussianCurve(np.sqrt(energy)),
         adjacency=Adjacency.REPLACE,
