@@ -120,3 +120,10 @@ def test_structured_view_strikes_out_the_observers():
     assert not view.mask_laplacian(states)[~hidden].any()
     expected = {int(w) for v in (0, 33) for w in protocol.graph.neighbors(v)} - {0, 33}
     assert set(view.boundary.tolist()) == expected
+
+
+def test_an_observer_named_twice_is_refused_also_in_structure():
+    protocol = Gossip(graphs.ring(5), rounds=1, sigma=1.0)
+    with pytest.raises(InvalidValue, match="name a party twice"):
+        who_looks(protocol, Observers((1, 1)))
+    assert who_looks(protocol, Observers((3, 1))).parties == (1, 3)

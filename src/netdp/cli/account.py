@@ -26,6 +26,7 @@ def account(
     release: flags.Release = None,
     noise: flags.Noise = None,
     closing: flags.Closing = None,
+    spread: flags.Spread = None,
     epsilon0: flags.Epsilon0 = None,
     reporting: flags.Reporting = None,
     laziness: flags.Laziness = None,

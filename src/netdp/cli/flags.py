@@ -16,7 +16,9 @@ Graph = Annotated[
 ]
 Protocol = Annotated[
     str | None,
-    typer.Option("--protocol", "-p", help="gossip (the default), token (ring:N, complete:N or any graph) or shuffle."),
+    typer.Option(
+        "--protocol", "-p", help="gossip (the default), token (ring:N, complete:N or any graph), shuffle or masked."
+    ),
 ]
 Rounds = Annotated[
     int | None,
@@ -61,6 +63,7 @@ Closing = Annotated[
         "--closing/--no-closing", help="token on a ring or any graph: noise before the release.", show_default=False
     ),
 ]
+Spread = Annotated[str | None, typer.Option("--spread", help="masked: flood or average.")]
 Epsilon0 = Annotated[float | None, typer.Option("--epsilon0", help="shuffle: the local-DP loss of a report.")]
 Reporting = Annotated[str | None, typer.Option("--reporting", help="shuffle: all or single.")]
 Laziness = Annotated[float | None, typer.Option("--laziness", help="shuffle: probability that a report stays.")]

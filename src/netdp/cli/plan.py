@@ -18,7 +18,7 @@ def plan(
     graph: flags.Graph = None,
     protocol: Annotated[
         str | None,
-        typer.Option("--protocol", "-p", help="gossip (the default), token (on complete:N) or shuffle."),
+        typer.Option("--protocol", "-p", help="gossip (the default), token (on complete:N), shuffle or masked."),
     ] = None,
     epsilon: Annotated[float | None, typer.Option("--epsilon", help="ε that must be met.")] = None,
     delta: flags.Delta = None,
@@ -63,7 +63,8 @@ def plan(
         int | None, typer.Option("--visits", help="token: visits per user on average; 100 by default.")
     ] = None,
     colluders: Annotated[
-        int | None, typer.Option("--colluders", help="token: how many users pool what they see; 1 by default.")
+        int | None,
+        typer.Option("--colluders", help="token, masked: how many parties pool what they see; 1 by default."),
     ] = None,
     config: flags.Config = None,
     advise: Annotated[
@@ -79,12 +80,13 @@ def plan(
     For gossip the table compares plain, refreshed and masked gossip with local DP and a trusted curator at the same (ε, δ).
     For tokens on complete:N it compares a ring and random walks with them. For shuffling: the fewest hops after which
     reports are as good as shuffled by a trusted shuffler (--epsilon0), and the least noisy reports for a target (--epsilon).
+    For masked sums: the noise against any --colluders parties, and rounds and bytes of both ways of spreading.
     """
-    from netdp.report.planning import shuffle_table, token_table
+    from netdp.report.planning import masked_table, shuffle_table, token_table
 
-    from .settings import PlanShuffle, PlanToken, plan_settings
+    from .settings import PlanMasked, PlanShuffle, PlanToken, plan_settings
     from .show import show
-    from .walkers import plan_shuffle, plan_tokens
+    from .walkers import plan_masked_sum, plan_shuffle, plan_tokens
 
     settings = plan_settings(config, flags.given(context))
     if isinstance(settings, PlanToken):
@@ -93,6 +95,9 @@ def plan(
     elif isinstance(settings, PlanShuffle):
         hops = plan_shuffle(settings)
         show(hops.to_dict(), [shuffle_table(hops)], settings.as_json)
+    elif isinstance(settings, PlanMasked):
+        spread = plan_masked_sum(settings)
+        show(spread.to_dict(), [masked_table(spread)], settings.as_json)
     else:
         _plan_gossip(settings)
 

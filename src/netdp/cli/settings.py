@@ -17,10 +17,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from netdp import graphs
 from netdp.errors import FileFormatError, InvalidValue
 from netdp.graphs import Graph
-from netdp.protocols import Gossip, GraphWalkSum, Protocol, RingSum, Shuffle, WalkSum
+from netdp.protocols import Gossip, GraphWalkSum, MaskedSum, Protocol, RingSum, Shuffle, WalkSum
 
 #: What can be accounted, planned and simulated from the command line.
-PROTOCOLS = ("gossip", "token", "shuffle")
+PROTOCOLS = ("gossip", "token", "shuffle", "masked")
 #: For the refusal of settings that lack something.
 _EXAMPLES = {
     "graph": "hypercube:8", "rounds": "20", "sigma": "4.0", "steps": "100000", "epsilon0": "1", "epsilon": "1",
@@ -142,6 +142,20 @@ class GraphWalkSettings(Making):
         return GraphWalkSum(self.network(), **{name: getattr(self, name) for name in own})
 
 
+class MaskedSettings(Making):
+    """A sum under one-time pads between all pairs, spread over a graph."""
+
+    words: ClassVar[str] = "a masked sum"
+    sigma: float
+    spread: str = "flood"
+    sensitivity: float = 1.0
+
+    def made(self) -> MaskedSum:
+        """The protocol."""
+        own = ("sigma", "spread", "sensitivity")
+        return MaskedSum(self.network(), **{name: getattr(self, name) for name in own})
+
+
 class ShuffleSettings(Making):
     """Reports that hop through a graph to a curator."""
 
@@ -210,6 +224,12 @@ class AccountGraphWalk(Accounting, GraphWalkSettings): ...
 class AccountShuffle(Accounting, ShuffleSettings): ...
 
 
+class AccountMasked(Accounting, MaskedSettings): ...
+
+
+class SimulateMasked(Recording, MaskedSettings): ...
+
+
 class SimulateGossip(Recording, GossipSettings): ...
 
 
@@ -276,6 +296,19 @@ class PlanToken(Settings):
             )
 
 
+class PlanMasked(Settings):
+    """`netdp plan` of a masked sum."""
+
+    words: ClassVar[str] = "a plan of a masked sum"
+    epsilon: float
+    delta: float = 1e-6
+    colluders: int = 1
+    sensitivity: float = 1.0
+
+    def check(self) -> None:
+        """Every graph will do."""
+
+
 class PlanShuffle(Settings):
     """`netdp plan` of shuffling: hops for given reports, or reports for a target."""
 
@@ -298,14 +331,15 @@ class PlanShuffle(Settings):
 
 _ACCOUNT = {
     "gossip": AccountGossip, "ring": AccountRing, "walk": AccountWalk, "graph walk": AccountGraphWalk,
-    "shuffle": AccountShuffle,
+    "shuffle": AccountShuffle, "masked": AccountMasked,
 }  # fmt: skip
 _SIMULATE = {
     "gossip": SimulateGossip, "ring": SimulateRing, "walk": SimulateWalk, "graph walk": SimulateGraphWalk,
-    "shuffle": SimulateShuffle,
+    "shuffle": SimulateShuffle, "masked": SimulateMasked,
 }  # fmt: skip
 _PLAN = {
     "gossip": PlanGossip, "ring": PlanToken, "walk": PlanToken, "graph walk": PlanToken, "shuffle": PlanShuffle,
+    "masked": PlanMasked,
 }  # fmt: skip
 
 
@@ -329,10 +363,10 @@ def simulate_settings(path: Path | None, flags: dict[str, Any]) -> Running:
     return settings
 
 
-def plan_settings(path: Path | None, flags: dict[str, Any]) -> PlanGossip | PlanToken | PlanShuffle:
+def plan_settings(path: Path | None, flags: dict[str, Any]) -> PlanGossip | PlanToken | PlanShuffle | PlanMasked:
     """The settings of `netdp plan`."""
     settings = _load(_PLAN, path, flags)
-    assert isinstance(settings, PlanGossip | PlanToken | PlanShuffle)
+    assert isinstance(settings, PlanGossip | PlanToken | PlanShuffle | PlanMasked)
     settings.check()
     return settings
 

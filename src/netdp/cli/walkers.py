@@ -1,22 +1,22 @@
-"""`netdp account` and `netdp plan` for what walks: tokens and shuffled reports."""
+"""`netdp account` and `netdp plan` for everything but gossip: tokens, shuffled reports, masked sums."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from netdp.planning import ShufflePlan, TokenPlan, calibrate_epsilon0, plan_rounds, plan_token
+from netdp.planning import MaskedPlan, ShufflePlan, TokenPlan, calibrate_epsilon0, plan_masked, plan_rounds, plan_token
 from netdp.protocols import Protocol
 from netdp.report.comparison import compare, comparison_table
 from netdp.report.curves import save_curves
 from netdp.report.files import picture_path
 
 from .progress import progress_bar
-from .settings import Accounting, PlanShuffle, PlanToken, users
+from .settings import Accounting, PlanMasked, PlanShuffle, PlanToken, users
 from .show import show
 
 
 def account_walkers(protocol: Protocol, settings: Accounting) -> None:
-    """Account for a token or for shuffling and print the comparison."""
+    """Account for a token, for shuffling or for a masked sum and print the comparison."""
     if settings.plot is not None:
         picture_path(settings.plot, (".png", ".svg"))  # refuse before the work
     with progress_bar("accounting") as progress:
@@ -37,6 +37,18 @@ def plan_shuffle(settings: PlanShuffle) -> ShufflePlan:
             return plan_rounds(graph, settings.epsilon0, settings.delta, **options)
         assert settings.epsilon is not None
         return calibrate_epsilon0(graph, settings.epsilon, settings.delta, **options)
+
+
+def plan_masked_sum(settings: PlanMasked) -> MaskedPlan:
+    """How much noise against any so many colluders, and how to spread what is published?"""
+    with progress_bar("planning"):
+        return plan_masked(
+            settings.network(),
+            settings.epsilon,
+            settings.delta,
+            colluders=settings.colluders,
+            sensitivity=settings.sensitivity,
+        )
 
 
 def plan_tokens(settings: PlanToken) -> TokenPlan:

@@ -9,12 +9,14 @@ gossip/ token/ shuffle/ masked/   how each family is planned
 from .base import Option, Plan
 from .calibrate import calibrate
 from .gossip.plan import GossipPlan, plan
+from .masked.plan import MaskedPlan, plan_masked
 from .policy import Policy
 from .shuffle.plan import ShufflePlan, calibrate_epsilon0, plan_rounds
 from .token.plan import TokenPlan, plan_token
 
 __all__ = [
     "GossipPlan",
+    "MaskedPlan",
     "Option",
     "Plan",
     "Policy",
@@ -23,6 +25,7 @@ __all__ = [
     "calibrate",
     "calibrate_epsilon0",
     "plan",
+    "plan_masked",
     "plan_rounds",
     "plan_token",
 ]

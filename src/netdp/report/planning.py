@@ -8,6 +8,7 @@ from rich.text import Text
 
 from netdp.planning.gossip.advise import Advice
 from netdp.planning.gossip.plan import GossipOption, GossipPlan
+from netdp.planning.masked.plan import MaskedPlan
 from netdp.planning.shuffle.plan import ShufflePlan
 from netdp.planning.token.plan import TokenPlan
 from netdp.privacy.readable import readable
@@ -92,6 +93,34 @@ def shuffle_table(plan: ShufflePlan) -> RenderableType:
         Text(f"every user passes on {plan.hops:,.0f} reports on average; separation {plan.mixed.value:.1e}, {sure}"),
         Text(f"claim: {plan.guarantee.claim.value}, a proved bound"),
     )
+
+
+def masked_table(plan: MaskedPlan) -> RenderableType:
+    """Both ways of spreading at one target, beside local DP and a trusted curator."""
+    graph = plan.graph
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("masked sum", no_wrap=True)
+    for title in ("rounds", "σ", "bytes a link", "worst ε", "error", "×curator"):
+        table.add_column(title, justify="right")
+    for option in plan.options:
+        p = option.protocol
+        table.add_row(
+            option.name, str(p.rounds), f"{p.sigma:g}", f"{p.link_bytes:,}", readable(plan.worst_epsilon(option)),
+            readable(option.rmse), f"{option.rmse / plan.curator_rmse:.2f}",
+            style="green" if option is plan.best else None,
+        )  # fmt: skip
+    for name, rmse in (("local DP", plan.local_rmse), ("trusted curator", plan.curator_rmse)):
+        table.add_row(name, *[""] * 4, readable(rmse), f"{rmse / plan.curator_rmse:.2f}")
+    return Group(
+        Text(f"{graph.name}: {graph.n:,} parties, {graph.m:,} edges; target ε ≤ {plan.epsilon:g} at δ = {plan.delta:g}, "
+             f"Δ = {plan.sensitivity:g}"),
+        Text(f"{plan.holds}\n"),
+        table,
+        Text(f"\nchosen: {plan.protocol}"),
+        Text(f"claim: {plan.guarantee.claim.value}, a proved bound; computational in the pads"),
+        Text("error: predicted, the largest over all values from an interval of length Δ", style="dim"),
+        *(Text(note, style="dim") for note in plan.notes),
+    )  # fmt: skip
 
 
 def token_table(plan: TokenPlan) -> RenderableType:

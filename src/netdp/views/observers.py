@@ -68,6 +68,9 @@ def who_looks(protocol: Protocol, observers: Any) -> Observers:
             raise InvalidValue(f"observers must name parties or a role, got {observers!r}; all pairs: netdp.pairwise")
         if chosen.parties and not 0 <= min(chosen.parties) <= max(chosen.parties) < protocol.n:
             raise InvalidValue(f"observers {chosen.parties} are not all among the parties 0 to {protocol.n - 1}")
+        if len(set(chosen.parties)) < len(chosen.parties):
+            raise InvalidValue(f"observers {chosen.parties} name a party twice; name each colluding party once")
+        chosen = replace(chosen, parties=tuple(sorted(chosen.parties)))
         _room_left(protocol.n, len(chosen.parties))
     else:
         if observers is None or not isinstance(observers, int | str | np.integer | Iterable):

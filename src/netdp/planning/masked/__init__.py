@@ -1,1 +1,1 @@
-"""Sums under one-time pads: the least noise for a coalition of any so many parties, or for named ones."""
+"""Sums under one-time pads: the least noise for any so many colluders or for named ones, and how to spread them."""

@@ -1,0 +1,58 @@
+"""Plans of masked sums: the ideal error against any so many colluders, and two ways to spread the same integers."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import netdp
+from netdp import graphs
+from netdp.errors import InvalidValue
+from netdp.planning import Plan, plan_masked
+
+
+@pytest.mark.parametrize("share", [0.1, 0.25, 0.5])
+def test_the_error_is_a_curators_with_the_honest_parties_noise(share):
+    graph = graphs.hypercube(6)
+    colluders = round(share * graph.n)
+    plan = plan_masked(graph, epsilon=1.0, delta=1e-6, colluders=colluders)
+    assert isinstance(plan, Plan)
+    ideal = plan.curator_rmse * math.sqrt(graph.n / (graph.n - colluders))
+    assert plan.best.rmse == pytest.approx(ideal, rel=0.003)
+
+
+def test_the_target_holds_against_any_coalition_and_less_noise_would_not_do():
+    plan = plan_masked(graphs.ring(20), epsilon=0.7, delta=1e-5, colluders=5)
+    for members in ([0, 1, 2, 3, 4], [0, 4, 8, 12, 16]):
+        loss = netdp.account(plan.protocol, members)
+        assert 0.69 < loss.worst_epsilon(1e-5) <= 0.7
+        assert loss.worst_epsilon(1e-5) == pytest.approx(plan.guarantee.worst_epsilon(1e-5))
+    less = plan.protocol.replace(sigma=plan.protocol.sigma * 0.99)
+    assert netdp.account(less, range(5)).worst_epsilon(1e-5) > 0.7
+
+
+def test_both_ways_of_spreading_give_the_same_integers():
+    plan = plan_masked(graphs.hypercube(5), epsilon=1.0, delta=1e-6)
+    flood, average = (plan.option(name).protocol for name in ("flood", "average"))
+    values = np.linspace(0, 1, 32)
+    one, two = (netdp.simulate(p, values, seed=4).estimates for p in (flood, average))
+    np.testing.assert_array_equal(one, two)
+    assert plan.best.protocol.link_bytes == min(flood.link_bytes, average.link_bytes)
+
+
+def test_averaging_that_cannot_be_exact_is_not_offered_and_the_plan_says_why():
+    plan = plan_masked(graphs.ring(600), epsilon=1.0, delta=1e-6)
+    assert [option.name for option in plan.options] == ["flood"]
+    assert any("average: not offered" in note for note in plan.notes)
+
+
+def test_it_is_written_down_and_nonsense_is_refused():
+    data = json.loads(json.dumps(plan_masked(graphs.ring(8), 1.0, 1e-6, colluders=3).to_dict(), allow_nan=False))
+    assert data["colluders"] == 3
+    assert {option["name"]: option["rounds"] for option in data["options"]}["flood"] == 4
+    for options, words in (({"colluders": 8}, "leaves nobody"), ({"colluders": 0}, "colluders must be")):
+        with pytest.raises(InvalidValue, match=words):
+            plan_masked(graphs.ring(8), 1.0, 1e-6, **options)
+    with pytest.raises(InvalidValue, match="epsilon must be a finite number"):
+        plan_masked(graphs.ring(8), "1", 1e-6)
