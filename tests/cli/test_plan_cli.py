@@ -86,3 +86,29 @@ def test_bad_settings_file(run, tmp_path):
     status, _, err = run("plan", "-c", str(config))
     assert status == 2
     assert "unknown key 'speed' (did you mean 'seed'?); a plan of gossip takes: epsilon, delta" in err
+
+
+def test_no_number_of_the_table_is_cut(run):
+    """Names wrap in a narrow terminal; numbers and titles do not lose digits."""
+    status, out, _ = run("plan", "ring:8", "--epsilon", "1e6", "--max-rounds", "10")
+    assert status == 0
+    assert "…" not in out
+    assert "×curator" in out
+
+
+def test_a_negative_seed_of_coalitions_is_refused(run):
+    status, _, err = run("plan", "ring:8", "--epsilon", "1", "--coalitions", "0.3", "--seed", "-1")
+    assert status == 2
+    assert "seed must be a whole number ≥ 0, got -1" in err
+
+
+def test_json_names_the_tightest_parties(run, tmp_path):
+    triangle = tmp_path / "triangle.txt"
+    triangle.write_text("1 2\n2 3\n3 1\n")
+    status, out, _ = run("plan", str(triangle), "--epsilon", "1", "--max-rounds", "3", "--json")
+    assert status == 0
+    tightest = json.loads(out)["options"][0]["certificate"]["tightest"]
+    assert tightest["names"] == {
+        "party": str(tightest["party"] + 1),
+        "observers": [str(v + 1) for v in tightest["observers"]],
+    }

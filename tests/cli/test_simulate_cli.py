@@ -103,7 +103,9 @@ def test_users_without_names_are_called_by_number(run):
         (["--uniform", "--values"], "1\n", "one of the two"),
         (["--uniform", "--column", "a"], None, "--column names a column of the file"),
         (["--uniform", "--bounds", "0"], None, "bounds = '0': two numbers are needed"),
-        (["--uniform", "--bounds", "1,0"], None, "lo < hi, got 1,0"),
+        (["--uniform", "--bounds", "1,0"], None, "bounds = '1,0': two finite numbers lo < hi are needed"),
+        (["--uniform", "--bounds=-inf,inf"], None, "bounds = '-inf,inf': two finite numbers lo < hi"),
+        (["--uniform", "--bounds=-1e308,1e308"], None, "two finite numbers lo < hi"),
         (["--uniform", "--seed", "-1"], None, "seed must be a whole number ≥ 0, got -1"),
         (["--uniform", "--record", "99"], None, "99"),
         (["--values"], "a,b\n1,2\n", ":1: has 2 columns; say which one: --column b"),
@@ -121,3 +123,26 @@ def test_bad_input_is_named(run, tmp_path, words, content, message):
     assert (status, out) == (2, "")
     assert message in err
     assert len(err.strip().splitlines()) == 1
+
+
+def test_parties_are_called_by_their_names(run, tmp_path):
+    """In a file that counts from 1, node 2 is the party named 3, and no party is named 0."""
+    triangle = tmp_path / "triangle.txt"
+    triangle.write_text("1 2\n2 3\n3 1\n")
+    status, out, _ = run(
+        "simulate", str(triangle), "--rounds", "2", "--sigma", "1", "--uniform", "--seed", "0", "--record", "3"
+    )
+    assert status == 0
+    assert "answer of party 1" in out
+    assert "messages that reached 3;" in out
+    assert "party 0" not in out
+
+
+def test_the_middle_of_the_bounds_is_the_centre_of_a_masked_sum(run):
+    words = ("simulate", "ring:9", "-p", "masked", "--sigma", "0.01", "--uniform", "--seed", "0", "--bounds", "5,6")
+    status, out, _ = run(*words, "--json")
+    assert status == 0
+    data = json.loads(out)
+    assert data["protocol"]["centre"] == 5.5
+    assert 5 < data["truth"] < 6
+    assert abs(data["answer"] - data["truth"]) < 0.05

@@ -334,3 +334,14 @@ def test_many_lines(tmp_path: Path) -> None:
     path = tmp_path / "big.txt"
     np.savetxt(path, g.edges()[::-1, ::-1], fmt="%d")
     assert graphs.read(path) == g
+
+
+@pytest.mark.parametrize("text", ["01 1\n1 2\n", "1,2\n2, 007\n", "0 10\n10 -02\n"])
+def test_identifiers_with_leading_zeros_are_refused(tmp_path, text):
+    """As numbers 01 and 1 would become one party."""
+    path = tmp_path / "edges.txt"
+    path.write_text(text)
+    with pytest.raises(FileFormatError, match=r"edges\.txt:[12]: '-?0[0-9]+' starts with a zero"):
+        graphs.read(path)
+    path.write_text("0 10\n10 100\n100 0\n")
+    assert graphs.read(path).labels == ("0", "10", "100")

@@ -380,3 +380,23 @@ def test_what_happened_is_accounted_for_or_refused_with_a_reason(example):
     loss = account(p, [0], transcript=run.transcript)
     check_loss(loss, p.n, [0], Observers((0,)))
     assert loss.is_certified
+
+
+@each
+def test_sizes_beyond_what_squares_can_hold_are_refused(example):
+    """(Δ/σ)² must be a double, or ε would be an overflow instead of a number."""
+    protocol = example.protocol
+    for field in sorted({"sigma", "sensitivity", "clip"} & {f.name for f in dataclasses.fields(protocol)}):
+        for size in (1e-200, 1e200):
+            with pytest.raises(
+                InvalidValue, match=f"{field} must lie between 1e-60 and 1e60, got {re.escape(repr(size))}"
+            ):
+                protocol.replace(**{field: size})
+
+
+@each
+def test_a_role_that_the_protocol_has_not_is_refused(example):
+    """It would stand for nobody, and the parties beside it would be lost among names."""
+    roles = (*example.protocol.roles, "auditor")
+    with pytest.raises(InvalidValue, match="has no 'auditor'"):
+        account(example.protocol, Observers((0,), roles=roles))

@@ -29,7 +29,7 @@ RING = graphs.ring(10)
         ({"masks": True}, "masks"),
         ({"masks": 10}, "no graph of 10 parties is 10-regular"),
         ({"graph": graphs.ring(9), "masks": 3}, "no graph of 9 parties is 3-regular"),
-        ({"masks": graphs.ring(9)}, "the mask graph has 9 parties, the talk graph 10"),
+        ({"masks": graphs.ring(9)}, "must have the same parties as"),
         ({"spread": "shout"}, "unknown spread 'shout'; choose one of flood, average"),
         ({"dimension": 0}, "dimension must be a whole number ≥ 1"),
         ({"centre": float("nan")}, "centre must be a finite number"),

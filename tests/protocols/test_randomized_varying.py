@@ -69,7 +69,7 @@ def test_refusals():
         VaryingGossip(RING, sigma=1.0)
     with pytest.raises(InvalidValue, match="empty"):
         VaryingGossip([], sigma=1.0)
-    with pytest.raises(InvalidValue, match=r"graphs\[1\] has 5 parties"):
+    with pytest.raises(InvalidValue, match=r"n=5, m=5\) must have the same parties as"):
         VaryingGossip([RING, graphs.ring(5)], sigma=1.0)
     with pytest.raises(GraphError, match="union"):
         VaryingGossip([Graph.from_edges(4, [(0, 1)]), Graph.from_edges(4, [(2, 3)])], sigma=1.0)
@@ -90,3 +90,13 @@ def test_draws():
     assert varying.rounds == 6
     assert len({graph.digest for graph in varying.graphs}) == 6
     assert not all(graph.is_connected for graph in varying.graphs)
+
+
+def test_rounds_are_matched_by_names():
+    """Graphs of the same people that number them differently: ann talks to bob, then bob to cy."""
+    first = Graph.from_edges(3, [(0, 1)], labels=["ann", "bob", "cy"])
+    second = Graph.from_edges(3, [(0, 2)], labels=["cy", "ann", "bob"])
+    protocol = VaryingGossip([first, second], sigma=1.0)
+    assert protocol.graph.edges().tolist() == [[0, 1], [1, 2]]
+    with pytest.raises(InvalidValue, match="which has no 'dan'"):
+        VaryingGossip([first, Graph.from_edges(3, [(0, 1)], labels=["ann", "bob", "dan"])], sigma=1.0)

@@ -36,7 +36,7 @@ def text_of(summary):
 def test_readable_rounds_up_and_only_a_little(value):
     shown = float(readable(value))
     assert shown >= value * (1 - 1e-12)
-    assert shown <= value * 1.011 + 1e-12 if value < 1000 else shown <= value + 1
+    assert shown <= value + 1 if 1000 <= value < 1e6 else shown <= value * 1.011 + 1e-12
 
 
 def test_readable_never_shows_zero_for_a_loss():
@@ -286,3 +286,10 @@ def test_layouts_fit_the_square(graph):
     assert points.min() >= -1e-9
     assert points.max() <= 1 + 1e-9
     assert len(np.unique(points.round(6), axis=0)) == graph.n
+
+
+def test_an_upper_bound_without_end_does_not_claim_that_there_is_no_protection():
+    walk = netdp.WalkSum(50, steps=100, sigma=4.0)
+    text = str(compare(walk, [0], 1e-300))
+    assert "∞ (no finite bound at this δ)" in text
+    assert "no protection" not in text

@@ -55,7 +55,7 @@ def test_against_plain_numpy(options, after_cap):
 def test_clipping_is_before_the_noise_and_row_by_row():
     """A step without noise moves the model by at most η·L, whatever the row; noise is not clipped."""
     far = LogisticParties.of([np.array([[30.0, 0.0]]), np.array([[0.0, 0.2]])], [np.ones(1), np.ones(1)])
-    quiet = WalkDescent(2, 2, sigma=1e-300, step=0.001, clip=0.4)
+    quiet = WalkDescent(2, 2, sigma=1e-60, step=0.001, clip=0.4)
     path, _ = draws(quiet, 1)
     model = train_walk(quiet, far, 1).model
     # far row: clipped to 0.4; near row: at most 0.2·σ(0) = 0.1

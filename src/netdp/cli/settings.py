@@ -6,6 +6,7 @@ model does not know is refused by name: a flag that does nothing would be believ
 
 from __future__ import annotations
 
+import math
 import tomllib
 from abc import abstractmethod
 from difflib import get_close_matches
@@ -40,6 +41,8 @@ def _ends(value: Any) -> Any:
         low, high = (float(part) for part in parts)
     except (TypeError, ValueError):
         raise ValueError("two numbers are needed, lo,hi such as 0,1") from None
+    if not (math.isfinite(high - low) and low < high):
+        raise ValueError("two finite numbers lo < hi are needed, such as 0,1")
     return low, high
 
 
@@ -227,7 +230,11 @@ class AccountShuffle(Accounting, ShuffleSettings): ...
 class AccountMasked(Accounting, MaskedSettings): ...
 
 
-class SimulateMasked(Recording, MaskedSettings): ...
+class SimulateMasked(Recording, MaskedSettings):
+    def made(self) -> MaskedSum:
+        """The protocol; the middle of the public interval, if one is stated, is its centre."""
+        protocol = super().made()
+        return protocol if self.bounds is None else protocol.replace(centre=sum(self.bounds) / 2)
 
 
 class SimulateGossip(Recording, GossipSettings): ...

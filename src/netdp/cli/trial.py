@@ -46,8 +46,6 @@ def _values(settings: Running, n: int, bounds: Any, seed: int) -> tuple[FloatArr
     if settings.values is not None:
         return read_values(Path(settings.values), settings.column), settings.values
     low, high = bounds
-    if not low < high:
-        raise InvalidValue(f"bounds must be two numbers lo < hi, got {low:g},{high:g}")
     drawn = np.random.default_rng([seed, 1]).uniform(low, high, n)
     return drawn, f"drawn uniformly from {low:g} to {high:g}"
 

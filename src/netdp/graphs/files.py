@@ -43,6 +43,7 @@ logger = logging.getLogger("netdp.graphs")
 _CHUNK = 1 << 16  # lines held as Python objects at a time
 _INTEGER = re.compile(rb"[+-]?[0-9]+")
 _NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_LEADING_ZERO = re.compile(rb"\s[+-]?0[0-9]")
 _QUOTED = re.compile(rb'"(?:[^"]|"")*"')
 _BLANKS_AFTER = re.compile(rb'("(?:[^"]|"")*") +(?=[,;\t]|$)')
 _BETWEEN_BLANKS = re.compile(rb'(?<!\S)(?:"(?:[^"]|"")*"|[^\s"]\S*)(?!\S)')
@@ -308,8 +309,15 @@ class _Scan:
                     )
             self.names += flat
             return
+        together = b" " + b" ".join(flat)
+        if b" 0" in together and _LEADING_ZERO.search(together):
+            at, lost = next((i, part) for i, part in enumerate(flat) if _LEADING_ZERO.search(b" " + part))
+            raise self.fail(
+                numbers[at // 2],
+                f"{_shown(lost.strip())} starts with a zero that a number would lose; write it without, or as text such as p007",
+            )
         try:
-            if b"_" in b"".join(flat):  # int() would take 1_000
+            if b"_" in together:  # int() would take 1_000
                 raise ValueError
             values = np.fromiter(map(int, flat), dtype=np.int64, count=len(flat))
         except (ValueError, OverflowError):

@@ -397,6 +397,25 @@ class Graph:
             positions=None if self.positions is None else self.positions[kept],
         )
 
+    def in_order_of(self, other: Graph) -> Graph:
+        """The same graph with its nodes numbered as those of the same names in `other`.
+
+        Graphs on the same people may number them differently. If one of the two has no names, numbers are all there is,
+        and they are taken to agree.
+
+        >>> cycle = Graph.from_edges(3, [(0, 1), (1, 2), (2, 0)], labels=["ann", "bob", "cy"])
+        >>> Graph.from_edges(3, [(0, 1), (0, 2)], labels=["cy", "ann", "bob"]).in_order_of(cycle).edges().tolist()
+        [[0, 2], [1, 2]]
+        """
+        if self.n != other.n:
+            raise InvalidValue(f"{self!r} must have the same parties as {other!r}")
+        if self.labels is None or other.labels is None or self.labels == other.labels:
+            return self
+        unknown = [label for label in self.labels if other._labelled(label) is None]
+        if unknown:
+            raise InvalidValue(f"{self!r} must have the same parties as {other!r}, which has no {unknown[0]!r}")
+        return self.relabel([other.index(label) for label in self.labels])
+
     def relabel(self, permutation: npt.ArrayLike) -> Graph:
         """The same graph with old node i called `permutation[i]`; labels and positions move along.
 

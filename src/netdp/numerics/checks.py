@@ -57,6 +57,19 @@ def positive(name: str, value: Any) -> float:
     return number
 
 
+def scale(name: str, value: Any) -> float:
+    """`value` as a size (of noise, of values, of a step) from 1e-60 to 1e60: squares of ratios of two sizes stay doubles.
+
+    >>> scale("sigma", 1e200)
+    Traceback (most recent call last):
+    netdp.errors.InvalidValue: sigma must lie between 1e-60 and 1e60, got 1e+200
+    """
+    number = positive(name, value)
+    if not 1e-60 <= number <= 1e60:
+        raise InvalidValue(f"{name} must lie between 1e-60 and 1e60, got {value!r}")
+    return number
+
+
 def non_negative(name: str, value: Any) -> float:
     """`value` as a finite number ≥ 0, or a refusal."""
     number = finite(name, value, "a finite number ≥ 0 (0 switches it off)")

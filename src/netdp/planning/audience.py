@@ -10,7 +10,7 @@ import numpy as np
 from netdp.errors import InvalidValue, Unsupported
 from netdp.graphs import Graph
 from netdp.graphs.symmetry import vertex_transitive
-from netdp.numerics.checks import count
+from netdp.numerics.checks import count, whole
 from netdp.views import observer_set
 
 # Above this many parties "every pair" is refused: name the observers, and the result holds for them.
@@ -77,7 +77,7 @@ def audience(
     sets: tuple[tuple[int, ...], ...] = ()
     if isinstance(coalitions, float | int):
         size = _size(graph.n, float(coalitions))
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(whole("seed", seed))
         sets = tuple(
             tuple(sorted(rng.choice(graph.n, size, replace=False).tolist())) for _ in range(count("draws", draws))
         )

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from netdp.numerics.checks import count, positive
+from netdp.numerics.checks import count, scale
 
 from .base import Protocol
 
@@ -25,7 +25,7 @@ class _Averaging(Protocol):
     def __post_init__(self) -> None:
         object.__setattr__(self, "n", count("n", self.n))
         for name in ("sigma", "sensitivity"):
-            object.__setattr__(self, name, positive(name, getattr(self, name)))
+            object.__setattr__(self, name, scale(name, getattr(self, name)))
 
     @property
     def local_mu(self) -> float:
@@ -73,7 +73,7 @@ class _Descent(Protocol):
         for name in ("n", "iterations"):
             object.__setattr__(self, name, count(name, getattr(self, name)))
         for name in ("sigma", "step", "clip"):
-            object.__setattr__(self, name, positive(name, getattr(self, name)))
+            object.__setattr__(self, name, scale(name, getattr(self, name)))
 
     @property
     def sensitivity(self) -> float:

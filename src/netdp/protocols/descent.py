@@ -22,7 +22,7 @@ from netdp.errors import InvalidValue
 from netdp.graphs import Graph, as_graph
 from netdp.graphs.mixing import MIXINGS, mixing_matrix
 from netdp.graphs.spectrum import chebyshev_gamma, spectral_gap
-from netdp.numerics.checks import count, finite_variance, non_negative, positive, switch
+from netdp.numerics.checks import count, finite_variance, non_negative, positive, scale, switch
 
 from .base import Protocol
 
@@ -87,7 +87,7 @@ class GossipDescent(Protocol):
         for name in ("iterations", "gossip_rounds"):
             object.__setattr__(self, name, count(name, getattr(self, name)))
         for name in ("sigma", "step", "clip", "expansion"):
-            object.__setattr__(self, name, positive(name, getattr(self, name)))
+            object.__setattr__(self, name, scale(name, getattr(self, name)))
         if self.expansion < 1:
             raise InvalidValue(f"expansion must be ≥ 1, got {self.expansion!r}; a contraction is covered by 1")
         object.__setattr__(self, "masks", non_negative("masks", self.masks))

@@ -30,7 +30,7 @@ from netdp.graphs import Graph, as_graph
 from netdp.graphs.mixing import MIXINGS, mixing_matrix
 from netdp.graphs.spectrum import chebyshev_gamma, spectral_gap
 from netdp.numerics.arrays import FloatArray
-from netdp.numerics.checks import count, finite_variance, non_negative, positive, switch
+from netdp.numerics.checks import count, finite_variance, non_negative, scale, switch
 
 from .base import OnGraph
 
@@ -75,7 +75,7 @@ class Gossip(OnGraph):
         self._set(graph=as_graph(self.graph, "Gossip"))
         object.__setattr__(self, "rounds", count("rounds", self.rounds))
         for name in ("sigma", "sensitivity"):
-            object.__setattr__(self, name, positive(name, getattr(self, name)))
+            object.__setattr__(self, name, scale(name, getattr(self, name)))
         for name in ("refresh", "masks"):
             object.__setattr__(self, name, non_negative(name, getattr(self, name)))
             finite_variance(name, getattr(self, name), self.sigma)

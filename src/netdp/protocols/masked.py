@@ -51,7 +51,7 @@ from netdp.errors import InvalidValue, Unsupported
 from netdp.graphs import Graph, as_graph, regular
 from netdp.graphs.spectrum import spectral_gap
 from netdp.numerics.arrays import UNIT, FloatArray, IntArray
-from netdp.numerics.checks import count, finite, positive, whole
+from netdp.numerics.checks import count, finite, positive, scale, whole
 
 from .base import OnGraph
 
@@ -111,7 +111,7 @@ class MaskedSum(OnGraph):
     def __post_init__(self) -> None:
         self._set(graph=as_graph(self.graph, "MaskedSum"))
         for name in ("sigma", "sensitivity"):
-            object.__setattr__(self, name, positive(name, getattr(self, name)))
+            object.__setattr__(self, name, scale(name, getattr(self, name)))
         self._set(dimension=count("dimension", self.dimension), centre=finite("centre", self.centre))
         self._set(mask_seed=whole("mask_seed", self.mask_seed), masks=self._checked_masks())
         if self.spread not in SPREADS:
@@ -131,11 +131,7 @@ class MaskedSum(OnGraph):
         if isinstance(given, dict):
             given = Graph.from_dict(given)
         if isinstance(given, Graph):
-            if given.n != self.graph.n:
-                raise InvalidValue(
-                    f"the mask graph has {given.n} parties, the talk graph {self.graph.n}; they must be the same"
-                )
-            return given
+            return given.in_order_of(self.graph)
         degree = count('masks ("complete", a degree or a Graph)', given)
         if degree >= self.graph.n or degree * self.graph.n % 2:
             raise InvalidValue(

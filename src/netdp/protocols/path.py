@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from netdp.errors import InvalidValue
 from netdp.numerics.arrays import BoolArray, IntArray
-from netdp.numerics.checks import count, positive, share_or_switch
+from netdp.numerics.checks import count, scale, share_or_switch
 
 from .base import Protocol
 
@@ -60,7 +60,7 @@ class PathSum(Protocol):
             raise InvalidValue("a token needs at least 2 users, got n=1")
         object.__setattr__(self, "paths", checked_paths(self.n, self.paths))
         for name in ("sigma", "sensitivity"):
-            object.__setattr__(self, name, positive(name, getattr(self, name)))
+            object.__setattr__(self, name, scale(name, getattr(self, name)))
         object.__setattr__(self, "closing", share_or_switch("closing", self.closing, 1.0))
         if self.contributions is not None:
             object.__setattr__(self, "contributions", count("contributions", self.contributions))

@@ -22,7 +22,7 @@ from netdp.graphs import Graph, as_graph
 from netdp.graphs.mixing import MIXINGS, mixing_matrix
 from netdp.graphs.spectrum import DENSE_LIMIT
 from netdp.numerics.arrays import FloatArray, IntArray
-from netdp.numerics.checks import count, positive
+from netdp.numerics.checks import count, scale
 
 from .base import OnGraph
 
@@ -63,7 +63,7 @@ class RandomizedGossip(OnGraph):
         self._set(graph=as_graph(self.graph, "RandomizedGossip"))
         object.__setattr__(self, "steps", count("steps", self.steps))
         for name in ("sigma", "sensitivity"):
-            object.__setattr__(self, name, positive(name, getattr(self, name)))
+            object.__setattr__(self, name, scale(name, getattr(self, name)))
         if self.mixing not in MIXINGS:
             raise InvalidValue(f"unknown mixing {self.mixing!r}; choose one of {', '.join(MIXINGS)}")
         if self.graph.n < 2:

@@ -22,7 +22,7 @@ import numpy as np
 
 from netdp.errors import InvalidValue
 from netdp.numerics.arrays import FloatArray
-from netdp.numerics.checks import count, positive, share_or_switch
+from netdp.numerics.checks import count, positive, scale, share_or_switch
 
 from .base import Protocol
 
@@ -66,7 +66,7 @@ class RingSum(Protocol):
         object.__setattr__(self, "n", _ring_size(self.n))
         object.__setattr__(self, "rounds", count("rounds", self.rounds))
         for name in ("sigma", "sensitivity"):
-            object.__setattr__(self, name, positive(name, getattr(self, name)))
+            object.__setattr__(self, name, scale(name, getattr(self, name)))
         self._set(closing=share_or_switch("closing", self.closing, 1.0))
         if self.noise not in RING_NOISES:
             raise InvalidValue(f"unknown noise {self.noise!r}; choose one of {', '.join(RING_NOISES)}")

@@ -18,7 +18,7 @@ from scipy import sparse
 from netdp.errors import InvalidValue, Unsupported
 from netdp.graphs import Graph, as_graph, erdos_renyi
 from netdp.graphs.mixing import MIXINGS, mixing_matrix
-from netdp.numerics.checks import count, positive, switch
+from netdp.numerics.checks import count, positive, scale, switch
 
 from .base import Protocol
 from .gossip import Gossip
@@ -56,15 +56,11 @@ class VaryingGossip(Protocol):
         if isinstance(self.graphs, Graph) or not isinstance(self.graphs, Iterable):
             raise InvalidValue("graphs must be a sequence of netdp Graphs, one per round; for one graph use Gossip")
         self._set(graphs=tuple(as_graph(graph, f"graphs[{t}]") for t, graph in enumerate(self.graphs)))
-        for t, graph in enumerate(self.graphs):
-            if graph.n != self.graphs[0].n:
-                raise InvalidValue(
-                    f"graphs[{t}] has {graph.n} parties, graphs[0] has {self.graphs[0].n}; they must agree"
-                )
         if not self.graphs:
             raise InvalidValue("graphs is empty; give one graph per round")
+        self._set(graphs=tuple(graph.in_order_of(self.graphs[0]) for graph in self.graphs))
         for name in ("sigma", "sensitivity"):
-            object.__setattr__(self, name, positive(name, getattr(self, name)))
+            object.__setattr__(self, name, scale(name, getattr(self, name)))
         if self.mixing not in MIXINGS:
             raise InvalidValue(f"unknown mixing {self.mixing!r}; choose one of {', '.join(MIXINGS)}")
         if self.graphs[0].n < 2:
@@ -153,8 +149,9 @@ class ErdosRenyiGossip(Protocol):
             object.__setattr__(self, name, count(name, getattr(self, name)))
         if self.n < 2:
             raise InvalidValue(f"gossip needs at least two parties, n is {self.n}")
-        for name in ("p", "sigma", "sensitivity"):
-            object.__setattr__(self, name, positive(name, getattr(self, name)))
+        object.__setattr__(self, "p", positive("p", self.p))
+        for name in ("sigma", "sensitivity"):
+            object.__setattr__(self, name, scale(name, getattr(self, name)))
         if self.p > 1:
             raise InvalidValue(f"p must be a probability, 0 < p ≤ 1, got {self.p}")
         if self.mixing not in MIXINGS:

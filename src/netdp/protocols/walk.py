@@ -40,7 +40,7 @@ import numpy as np
 from netdp.errors import InvalidValue
 from netdp.graphs import Graph, as_graph
 from netdp.graphs.transitions import WALKS, transition_matrix
-from netdp.numerics.checks import count, positive, share_or_switch
+from netdp.numerics.checks import count, positive, scale, share_or_switch
 
 from .base import OnGraph, Protocol
 from .ring import check_response, response_epsilon
@@ -113,7 +113,7 @@ class WalkSum(_Walk):
         self._check_walk()
         object.__setattr__(self, "tokens", count("tokens", self.tokens))
         for name in ("sigma", "sensitivity"):
-            object.__setattr__(self, name, positive(name, getattr(self, name)))
+            object.__setattr__(self, name, scale(name, getattr(self, name)))
 
     @property
     def expected_contributions(self) -> float:
@@ -198,7 +198,7 @@ class WalkDescent(_Walk):
     def __post_init__(self) -> None:
         self._check_walk()
         for name in ("sigma", "step", "clip", "expansion"):
-            object.__setattr__(self, name, positive(name, getattr(self, name)))
+            object.__setattr__(self, name, scale(name, getattr(self, name)))
         if not self.clip < math.inf:
             raise InvalidValue("gradients without a bound cannot be protected: give a finite clip")
         if self.expansion < 1:
@@ -262,7 +262,7 @@ class GraphWalkSum(OnGraph):
                 f"steps={self.steps} is shorter than one visit to each of {self.n} users; give at least {self.n}"
             )
         for name in ("sigma", "sensitivity"):
-            object.__setattr__(self, name, positive(name, getattr(self, name)))
+            object.__setattr__(self, name, scale(name, getattr(self, name)))
         self._set(closing=share_or_switch("closing", self.closing, float(self.n)))
         if self.walk not in WALKS:
             raise InvalidValue(f"unknown walk {self.walk!r}; choose one of {', '.join(WALKS)}")

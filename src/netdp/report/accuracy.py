@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from netdp.errors import NetdpError
-from netdp.numerics.rounding import rounded_up
 from netdp.privacy.readable import readable
 from netdp.protocols import Gossip, Protocol, Shuffle
 from netdp.utility import ExpectedError, expected_error
@@ -41,7 +40,7 @@ def error_words(protocol: Protocol, error: ExpectedError | str) -> str:
         if isinstance(protocol, Shuffle)
         else f"root mean square, the largest for values from an interval of length Δ = {protocol.sensitivity:g}"  # type: ignore[attr-defined]
     )
-    return f"predicted error of the answer: {rounded(error.rmse)} ({what})"
+    return f"predicted error of the answer: {readable(error.rmse)} ({what})"
 
 
 def error_dict(error: ExpectedError | str) -> dict[str, Any]:
@@ -49,12 +48,3 @@ def error_dict(error: ExpectedError | str) -> dict[str, Any]:
     if isinstance(error, str):
         return {"not_available": error}
     return {"rmse": error.rmse, "squared": {**vars(error), "total": error.total}}
-
-
-def rounded(value: float) -> str:
-    """An error in three digits, rounded up; large ones as powers of ten.
-
-    >>> rounded(0.25), rounded(2.0101e14)
-    ('0.250', '2.02e+14')
-    """
-    return readable(value) if value < 1e6 else f"{rounded_up(value, 3):.2e}"

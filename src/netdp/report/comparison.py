@@ -14,7 +14,7 @@ from rich.text import Text
 from netdp.accounting import account, local_dp, trusted_curator
 from netdp.errors import NetdpError
 from netdp.numerics.arrays import Progress, jsonable
-from netdp.privacy import Guarantee
+from netdp.privacy import Claim, Guarantee
 from netdp.privacy.readable import readable
 from netdp.protocols import Shuffle
 from netdp.utility import ExpectedError
@@ -63,9 +63,9 @@ class Comparison:
 
     def __str__(self) -> str:
         lines = [self.protocol.describe(), self.question]
-        lines.append(f"  certified ({self.certified.claim.value}): {loss_words(self.epsilon(self.certified))}")
+        lines.append(f"  certified ({self.certified.claim.value}): {loss_words(self.certified, self.delta)}")
         for name, other in self.alternatives.items():
-            lines.append(f"  {name}: {other if isinstance(other, str) else loss_words(self.epsilon(other))}")
+            lines.append(f"  {name}: {other if isinstance(other, str) else loss_words(other, self.delta)}")
         return "\n".join([*lines, error_words(self.protocol, self.error)])
 
     @property
@@ -91,13 +91,12 @@ def compare(protocol: Any, observers: Any, delta: float, progress: Progress | No
     return Comparison(protocol, delta, certified, others, predicted(protocol))
 
 
-def loss_words(epsilon: float) -> str:
-    """ε for a table; without bound it is not nothing, but everything.
-
-    >>> loss_words(0.25), loss_words(float("inf"))
-    ('0.250', '∞ (no protection)')
-    """
-    return "∞ (no protection)" if np.isinf(epsilon) else readable(epsilon)
+def loss_words(loss: Guarantee, delta: float) -> str:
+    """The worst ε for a table. Without bound it is not nothing, but everything; or more than an upper bound can tell."""
+    epsilon = loss.worst_epsilon(delta)
+    if not np.isinf(epsilon):
+        return readable(epsilon)
+    return "∞ (no protection)" if loss.claim is Claim.EXACT else "∞ (no finite bound at this δ)"
 
 
 def comparison_table(comparison: Comparison) -> RenderableType:
@@ -108,13 +107,13 @@ def comparison_table(comparison: Comparison) -> RenderableType:
     table.add_column(style="dim")
     certified = comparison.certified
     table.add_row(
-        f"certified ({certified.claim.value})", loss_words(comparison.epsilon(certified)), "", style="bold green"
+        f"certified ({certified.claim.value})", loss_words(certified, comparison.delta), "", style="bold green"
     )
     for name, other in comparison.alternatives.items():
         if isinstance(other, str):
             table.add_row(name, "–", other)
         else:
-            table.add_row(name, loss_words(comparison.epsilon(other)), "")
+            table.add_row(name, loss_words(other, comparison.delta), "")
     assumed = [Text(f"  {line}", style="dim") for line in certified.assumptions]
     return Group(
         Text(comparison.protocol.describe()),

@@ -17,12 +17,12 @@ from netdp.mechanisms import Laplace
 from netdp.numerics.arrays import FloatArray, jsonable
 from netdp.numerics.values import held, party_values
 from netdp.privacy import Guarantee
+from netdp.privacy.readable import readable
 from netdp.protocols import GraphWalkSum, Protocol, Shuffle, WalkSum
 from netdp.simulate import simulate
 from netdp.simulate.collect import collect
 from netdp.utility import expected_error
 
-from .accuracy import rounded
 from .comparison import loss_words
 
 SIMULATION = "a simulation: everything ran in this process, nothing was sent over a network"
@@ -82,20 +82,20 @@ class Outcome:
         }
 
     def _rows(self) -> list[tuple[str, str, str]]:
-        who = f"the {self.protocol.roles[0]}" if self.protocol.roles else "party 0"
+        who = f"the {self.protocol.roles[0]}" if self.protocol.roles else f"party {_name(self.protocol, 0)}"
         spread = ""
         if len(self.answers) > 1:
             spread = f"all parties: {self.answers.min():.4g} to {self.answers.max():.4g}"
         expected = ("–", f"not predicted: {self.expected}")
         if not isinstance(self.expected, str):
-            expected = (rounded(self.expected), "predicted for these values, root mean square")
+            expected = (readable(self.expected), "predicted for these values, root mean square")
         return [
             (f"answer of {who}", f"{self.answers[0]:.4g}", spread),
             ("truth", f"{self.truth:.4g}", "the mean of the values"),
-            ("error", rounded(self.realised), "realised, root mean square over the answers" if spread else "realised"),
+            ("error", readable(self.realised), "realised, root mean square over the answers" if spread else "realised"),
             ("", *expected),
             ("messages", f"{self.messages:,}", f"{self.messages / self.protocol.n:,.0f} per party"),
-            (f"ε at δ = {self.delta:g}", loss_words(self.loss.worst_epsilon(self.delta)),
+            (f"ε at δ = {self.delta:g}", loss_words(self.loss, self.delta),
              f"{self.loss.claim.value}, what {self.loss.observers.words} learned at most; {self.after}"),
         ]  # fmt: skip
 
@@ -178,6 +178,11 @@ def _predicted(protocol: Protocol, data: FloatArray, **options: Any) -> float | 
         return str(problem)
 
 
+def _name(protocol: Protocol, party: int) -> str:
+    """What the graph calls a party."""
+    return str(party if protocol.network is None else protocol.network.label(party))
+
+
 def _plain(record: Any) -> dict[str, Any]:
     return {field.name: jsonable(getattr(record, field.name)) for field in dataclasses.fields(record)}
 
@@ -194,6 +199,6 @@ def outcome_table(outcome: Outcome) -> RenderableType:
     recorded = []
     if outcome.record is not None:
         kept = len(outcome.record.messages if hasattr(outcome.record, "messages") else outcome.record.visits)
-        who = ", ".join(map(str, outcome.record.observers))
+        who = ", ".join(_name(outcome.protocol, u) for u in outcome.record.observers)
         recorded = [Text(f"\nrecorded: the {kept:,} messages that reached {who}; --json prints them")]
     return Group(Text(f"{SIMULATION}\n", style="bold"), *heading, Text(), table, *recorded)

@@ -20,9 +20,9 @@ def plan_table(plan: GossipPlan) -> RenderableType:
     asked = f"ε ≤ {target.epsilon:g}" if target.epsilon is not None else "the policy"
     subject = f"{graph.name}: {graph.n:,} parties, {graph.m:,} edges"
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("gossip", no_wrap=True)
+    table.add_column("gossip")
     for title in ("rounds", "σ", "κ", "r", "sent", "worst ε", "error", "×curator"):
-        table.add_column(title, justify="right")
+        table.add_column(title, justify="right", no_wrap=True)  # names wrap, numbers are never cut
     for option in plan.options:
         p, best = option.protocol, option is plan.best
         table.add_row(
@@ -101,7 +101,7 @@ def masked_table(plan: MaskedPlan) -> RenderableType:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("masked sum", no_wrap=True)
     for title in ("rounds", "σ", "bytes a link", "worst ε", "error", "×curator"):
-        table.add_column(title, justify="right")
+        table.add_column(title, justify="right", no_wrap=True)  # names wrap, numbers are never cut
     for option in plan.options:
         p = option.protocol
         table.add_row(
@@ -128,7 +128,7 @@ def token_table(plan: TokenPlan) -> RenderableType:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("token", no_wrap=True)
     for title in ("σ", "worst ε", "claim", "error", "×curator"):
-        table.add_column(title, justify="right")
+        table.add_column(title, justify="right", no_wrap=True)  # names wrap, numbers are never cut
     for option in plan.options:
         noise = getattr(option.protocol, "sigma")  # noqa: B009  every way of a token has it
         table.add_row(

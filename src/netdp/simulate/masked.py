@@ -83,7 +83,7 @@ def on_the_grid(protocol: MaskedSum, data: FloatArray, bounds: Any) -> IntArray:
         party, column = (int(i) for i in np.argwhere(far)[0])
         raise InvalidValue(
             f"the value of party {party}, {data[party, column]:g}, is further than the sensitivity {protocol.sensitivity:g} from "
-            f"the centre {protocol.centre:g}; state a centre among the values, such as centre={np.median(data):g}"
+            f"the centre {protocol.centre:g}; state centre=, the public middle of all values, or a larger sensitivity"
         )
     integers = quantised(protocol, data)
     if protocol.dimension == 1:

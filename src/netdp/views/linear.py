@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from netdp.errors import InvalidValue, Unsupported
 from netdp.numerics.arrays import FloatArray, IntArray
-from netdp.numerics.checks import count, positive
+from netdp.numerics.checks import count, scale
 from netdp.protocols import Gossip, Protocol
 
 from .observers import observer_set
@@ -116,7 +116,7 @@ class LinearGaussianView(Protocol):
             readers=readers,
             known=_sets("known", n, known, noise.shape[1], everybody=False),
             reading=reading,
-            sensitivity=positive("sensitivity", self.sensitivity),
+            sensitivity=scale("sensitivity", self.sensitivity),
         )
 
     def seen_by(self, observers: tuple[int, ...]) -> Seen:

@@ -81,6 +81,10 @@ def who_looks(protocol: Protocol, observers: Any) -> Observers:
         network = protocol.network
         parties = observer_set(protocol.n if network is None else network, people) if people or not roles else ()
         chosen = Observers(parties, roles)
+    foreign = [role for role in chosen.roles if role not in protocol.roles]
+    if foreign:
+        known = f"its roles are {', '.join(protocol.roles)}" if protocol.roles else "it has parties only"
+        raise InvalidValue(f"observers {observers!r}: {type(protocol).__name__} has no {foreign[0]!r}; {known}")
     missing = [role for role in protocol.roles if role not in chosen.roles]
     if missing:
         raise InvalidValue(

@@ -356,3 +356,29 @@ def test_masks_modulo_q_do_not():
         protocol = MaskedSum(graphs.complete(5), sigma=float(steps), sensitivity=steps / 2, grid=1.0)
         delta = float(np.nanmax(account(protocol, [4]).delta(0.5)))
         assert delta == pytest.approx(float(gaussian_delta(0.25, 0.5)), rel=0.02)
+
+
+def test_a_mask_graph_is_matched_by_names():
+    """Both graphs name the same four people and number them differently: who holds all pads is told by name."""
+    talk = graphs.Graph.from_edges(4, [(0, 1), (1, 2), (2, 3), (3, 0)], labels=["ann", "bob", "cid", "dan"])
+    star = graphs.Graph.from_edges(4, [(0, 1), (0, 2), (0, 3)], labels=["dan", "ann", "bob", "cid"])
+    protocol = MaskedSum(talk, sigma=1.0, masks=star)
+    np.testing.assert_array_equal(account(protocol, ["dan"]).factor, [1, 1, 1, np.nan])
+    np.testing.assert_allclose(account(protocol, ["ann"]).factor, [np.nan, 1 / 3, 1 / 3, 1 / 3])
+    assert MaskedSum.from_dict(protocol.to_dict()) == protocol
+    strangers = graphs.Graph.from_edges(4, [(0, 1), (0, 2), (0, 3)], labels=["v", "w", "x", "y"])
+    with pytest.raises(InvalidValue, match="which has no 'v'"):
+        MaskedSum(talk, sigma=1.0, masks=strangers)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "two values of one party have at most 3 coordinates and differ by at most 1 in L2 norm",
+        "each coordinate x becomes ⌊x/g + ½⌋, g = 0.25, and by no other rule",
+        "its own discrete Gaussian of parameter σ² = 1024 squared grid steps, drawn exactly",
+    ],
+)
+def test_it_says_what_its_proof_uses(words):
+    protocol = MaskedSum(graphs.ring(4), sigma=8.0, grid=0.25, dimension=3)
+    assert words in "\n".join(account(protocol, [0]).assumptions)

@@ -168,3 +168,44 @@ def test_account_states_every_target():
     large = GraphWalkSum(graphs.ring(5000), steps=100_000, sigma=2.0)
     with pytest.raises(Unsupported, match="targets="):
         netdp.account(large, [0])
+
+
+def test_the_curator_is_bounded_by_what_observers_learn():
+    """The curator's answer is part of what every observer sees: its bound may not be the larger one."""
+    protocol = GraphWalkSum(graphs.grid(3, 3), steps=90, sigma=4.0)
+    curator = netdp.trusted_curator(protocol).epsilon(1e-6)
+    for observer in (0, 4):
+        seen = netdp.account(protocol, [observer]).epsilon(1e-6)
+        others = np.arange(9) != observer
+        assert (curator[others] <= seen[others] * (1 + 1e-9)).all()
+
+
+def test_the_curators_bound_holds_for_the_law_of_all_walks():
+    """Exactly: the answer is a mixture over the number of visits, of shifts by that number in all the noise."""
+    protocol = GraphWalkSum(graphs.ring(3), steps=6, sigma=2.0)
+    bound = netdp.trusted_curator(protocol)
+    P = protocol.transition.toarray()
+    visits = np.zeros(7)
+    for path in itertools.product(range(3), repeat=6):
+        chance = 1 / 3 * math.prod(P[a, b] for a, b in itertools.pairwise(path))
+        visits[path.count(1)] += chance
+    assert visits.sum() == pytest.approx(1)
+    deviation = protocol.sigma * math.sqrt(6 + protocol.closing)
+    x = np.linspace(-80, 90, 400_001)
+    bell = np.exp(-((x[:, None] - np.arange(7)) ** 2) / (2 * deviation**2)) / (deviation * math.sqrt(2 * math.pi))
+    with_u, without = bell @ visits, bell[:, 0]
+    for epsilon in (0.0, 0.2, 0.5, 1.0):
+        exact = np.trapezoid(np.maximum(with_u - math.exp(epsilon) * without, 0), x)
+        assert exact < np.asarray(bound.delta(epsilon))[1]
+
+
+def test_several_tokens_are_said_to_walk_independently():
+    said = "the tokens walk independently of each other"
+    for tokens in (1, 2):
+        for protocol in (
+            GraphWalkSum(graphs.ring(4), steps=8, sigma=3.0, tokens=tokens),
+            WalkSum(8, steps=16, sigma=3.0, tokens=tokens),
+            WalkSum(8, steps=16, sigma=3.0, tokens=tokens, contributions=2),
+        ):
+            text = "\n".join(netdp.account(protocol, [0]).assumptions)
+            assert (said in text) == (tokens > 1)

@@ -182,16 +182,22 @@ def _guarantee(protocol: MaskedSum, curve: Curve, factor: FloatArray) -> Guarant
     )
 
 
+def _coordinates(dimension: int) -> str:
+    return "one coordinate" if dimension == 1 else f"at most {dimension:,} coordinates"
+
+
 def assumptions(protocol: MaskedSum) -> tuple[str, ...]:
     """What must hold for the number to hold."""
     said_of: list[Any] = [
-        f"two values of one party differ by at most {protocol.sensitivity:g} in L2 norm (clip before rounding to the grid)",
+        f"two values of one party have {_coordinates(protocol.dimension)} and differ by at most {protocol.sensitivity:g} in L2 "
+        f"norm (clip before rounding); each coordinate x becomes ⌊x/g + ½⌋, g = {protocol.step!r}, and by no other rule",
         "every party outside the coalition publishes once, under fresh pads and noise of its own; if the attempt is repeated, "
         "each attempt counts",
         "values are fixed before the first of them is published; the coalition may do what it likes",
         "a pad is uniform, known to its two ends only, used once and never revealed: computational, as good as the key "
         "agreement and the stream cipher that pads come from",
-        "noise is drawn exactly, from a cryptographic source; a simulation with NumPy's generators protects nobody",
+        f"to every coordinate an honest party adds its own discrete Gaussian of parameter σ² = {protocol.share} squared grid "
+        "steps, drawn exactly, from a cryptographic source; a simulation with NumPy's generators protects nobody",
         "graphs, grid, modulus and noise level are public",
     ]
     if protocol.mask_graph is None:

@@ -342,8 +342,9 @@ def _network_shuffling(protocol: Shuffle, observers: Any) -> Guarantee:
     from netdp.accounting.shuffle.shuffling import curator_and
 
     if members := curator_and(protocol, observers):
+        who = ", ".join(str(protocol.graph.label(member)) for member in members)
         raise Unsupported(
-            f"the paper excludes users who collude with the curator, such as {members}; ask for method='certified'"
+            f"the paper excludes users who collude with the curator, here {who}; ask for method='certified'"
         )
     squares, rho = squares_of(protocol)
     single = protocol.reporting == "single"

@@ -34,10 +34,10 @@ from netdp.privacy import Adjacency, Claim, Guarantee, ProfileCurve
 from netdp.protocols import GraphWalkSum
 from netdp.views import observer_set
 
-from .events import Event, compose_events
+from .events import Event, compose_events, least
 from .sampled import gaussian, mixture
 from .stretches import UNLIKELY
-from .walk import REFERENCES
+from .walk import REFERENCES, SEPARATE
 
 _WORK = 3 * 10**10  # steps × edges that are worth waiting for: about half a minute
 _POINTS = 300
@@ -76,6 +76,7 @@ def _graph_walk(
             "all users follow the protocol; the observers pool all they see, and may be told the whole path afterwards",
             "the last holder adds its closing noise before the token is released",
             "values are fixed before the first step and do not react to the token",
+            *((SEPARATE,) if protocol.tokens > 1 else ()),
             "noise is real-valued Gaussian; a deployment on a grid adds its distance to δ",
         ),
         references=REFERENCES[:2],
@@ -95,7 +96,8 @@ def _one_table(n: int, users: list[int], curves: list[ProfileCurve]) -> ProfileC
 
 def visits_profile(protocol: GraphWalkSum, *, summed: bool) -> ProfileCurve:
     """For every user: all its contributions published, each with its own noise (local DP); or `summed`, the sum of
-    everybody's with all the noise of all tokens (a trusted curator). The number of visits is bounded as above.
+    everybody's with all the noise of all tokens (a trusted curator). The number of visits is bounded as above. Who sees
+    only the sum sees less than who is told all stretches: nobody's bound for the curator exceeds that of an empty coalition.
     """
     horizon = min(protocol.steps, 8 * protocol.n)
     if protocol.n * horizon * protocol.transition.nnz * 2 > _WORK:
@@ -110,7 +112,10 @@ def visits_profile(protocol: GraphWalkSum, *, summed: bool) -> ProfileCurve:
         count *= protocol.tokens
         noises = (protocol.steps + protocol.closing) * protocol.tokens
         together = count * mu / math.sqrt(noises) if summed else math.sqrt(count) * mu
-        curves.append(compose_events([Event(gaussian(together * (1 + 8 * UNIT)), 1)], unlikely * protocol.tokens))
+        bounds = [compose_events([Event(gaussian(together * (1 + 8 * UNIT)), 1)], unlikely * protocol.tokens)]
+        if summed:
+            bounds.append(target_profile(protocol, (), u))
+        curves.append(least(bounds))
     return _one_table(protocol.n, list(range(protocol.n)), curves)
 
 

@@ -364,6 +364,8 @@ def more_delta(curve: ProfileCurve, extra: float) -> ProfileCurve:
 
 
 _FIXED = "values are fixed before the first step and do not react to the token"
+#: For protocols of several tokens.
+SEPARATE = "the tokens walk independently of each other: no user chooses where one goes by what it knows of another"
 _GAUSSIAN = "noise is real-valued Gaussian; a deployment on a grid adds its distance to δ"
 _CHANNELS = {
     "hidden": "a user that holds the token learns neither who brought it nor who gets it next: the network itself draws the "
@@ -383,19 +385,21 @@ def _sum_assumptions(protocol: WalkSum, adjacency: str) -> tuple[str, ...]:
     """With a limit on contributions the bounds tell the path: then only u's own two values count, and visits may."""
     size = protocol.sensitivity
     zeroed = adjacency == Adjacency.ZERO_OUT
+    separate = (SEPARATE,) if protocol.tokens > 1 else ()
     if protocol.contributions is not None:
         own = (
             f"has an L2 norm of at most {size / 2:g}"
             if zeroed
             else f"differs by at most {size:g} in L2 norm between its data"
         )
-        return f"every contribution is bounded: what one user adds {own}", _FIXED, _GAUSSIAN
+        return f"every contribution is bounded: what one user adds {own}", _FIXED, *separate, _GAUSSIAN
     public = f"in the ball of radius {size / 2:g} around 0" if zeroed else f"in one public set of diameter {size:g}"
     return (
         f"every contribution is bounded: the values of all users, whatever their data, lie {public} (L2 norm); that one "
         "user's own two values are close is not enough",
         _FIXED,
         "what a user adds does not depend on how often it, or anybody, was visited",
+        *separate,
         _GAUSSIAN,
     )
 

@@ -44,13 +44,19 @@ class GossipOption(Option):
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able."""
-        c = self.certificate
+        c, label = self.certificate, self.protocol.graph.label
         return {
             **super().to_dict(),
             "certificate": {
                 "claim": c.claim.value,
                 "worst_factor": c.worst_factor,
-                "tightest": {"party": c.party, "observers": list(c.observers)},
+                "tightest": None
+                if c.party < 0
+                else {  # a mean is over all parties
+                    "party": c.party,
+                    "observers": list(c.observers),
+                    "names": {"party": label(c.party), "observers": [label(v) for v in c.observers]},
+                },
                 "sets_covered": c.covered,
                 "sets_examined": c.examined,
                 "slack": c.slack,
