@@ -423,3 +423,17 @@ def test_as_graph_does_not_load_networkx() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_a_graph_without_names_calls_its_nodes_by_number():
+    """Node 1 of a file that counts by first appearance may be the party named 2: names win, and half of them are refused."""
+    plain = Graph.from_edges(3, [(0, 1), (1, 2)])
+    mixed = Graph.from_edges(3, [(0, 1)], labels=["0", "2", "1"])
+    assert mixed.in_order_of(plain).edges().tolist() == [[0, 2]]
+    assert Graph.from_edges(3, [(0, 1)]).in_order_of(mixed).edges().tolist() == [[0, 2]]
+    from_one = Graph.from_edges(3, [(0, 1)], labels=["1", "2", "3"])
+    for graph, other in ((from_one, plain), (plain, from_one)):
+        with pytest.raises(InvalidValue, match=r"which has no .*; give both the same labels"):
+            graph.in_order_of(other)
+    people = Graph.from_edges(3, [(0, 1)], labels=["ann", "bob", "cy"])
+    assert people.in_order_of(plain).edges().tolist() == [[0, 1]]

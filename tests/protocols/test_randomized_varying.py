@@ -98,5 +98,8 @@ def test_rounds_are_matched_by_names():
     second = Graph.from_edges(3, [(0, 2)], labels=["cy", "ann", "bob"])
     protocol = VaryingGossip([first, second], sigma=1.0)
     assert protocol.graph.edges().tolist() == [[0, 1], [1, 2]]
+    unnamed = VaryingGossip([Graph.from_edges(3, [(0, 1)]), first, second], sigma=1.0)
+    assert unnamed.graph.edges().tolist() == [[0, 1], [1, 2]]
+    assert unnamed.graph.labels == ("ann", "bob", "cy")
     with pytest.raises(InvalidValue, match="which has no 'dan'"):
         VaryingGossip([first, Graph.from_edges(3, [(0, 1)], labels=["ann", "bob", "dan"])], sigma=1.0)

@@ -400,8 +400,8 @@ class Graph:
     def in_order_of(self, other: Graph) -> Graph:
         """The same graph with its nodes numbered as those of the same names in `other`.
 
-        Graphs on the same people may number them differently. If one of the two has no names, numbers are all there is,
-        and they are taken to agree.
+        Graphs on the same people may number them differently. In a graph without names, a node's name is its number. If
+        the other one's names are no such numbers at all, numbers are all there is, and they are taken to agree.
 
         >>> cycle = Graph.from_edges(3, [(0, 1), (1, 2), (2, 0)], labels=["ann", "bob", "cy"])
         >>> Graph.from_edges(3, [(0, 1), (0, 2)], labels=["cy", "ann", "bob"]).in_order_of(cycle).edges().tolist()
@@ -409,12 +409,18 @@ class Graph:
         """
         if self.n != other.n:
             raise InvalidValue(f"{self!r} must have the same parties as {other!r}")
-        if self.labels is None or other.labels is None or self.labels == other.labels:
+        if self.labels == other.labels:
             return self
-        unknown = [label for label in self.labels if other._labelled(label) is None]
+        numbers = tuple(map(str, range(self.n)))
+        own, known = self.labels or numbers, {name: node for node, name in enumerate(other.labels or numbers)}
+        unknown = [name for name in own if name not in known]
+        if len(unknown) == self.n and (self.labels is None or other.labels is None):
+            return self
         if unknown:
-            raise InvalidValue(f"{self!r} must have the same parties as {other!r}, which has no {unknown[0]!r}")
-        return self.relabel([other.index(label) for label in self.labels])
+            raise InvalidValue(
+                f"{self!r} must have the same parties as {other!r}, which has no {unknown[0]!r}; give both the same labels"
+            )
+        return self.relabel([known[name] for name in own])
 
     def relabel(self, permutation: npt.ArrayLike) -> Graph:
         """The same graph with old node i called `permutation[i]`; labels and positions move along.

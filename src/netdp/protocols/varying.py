@@ -58,7 +58,7 @@ class VaryingGossip(Protocol):
         self._set(graphs=tuple(as_graph(graph, f"graphs[{t}]") for t, graph in enumerate(self.graphs)))
         if not self.graphs:
             raise InvalidValue("graphs is empty; give one graph per round")
-        self._set(graphs=tuple(graph.in_order_of(self.graphs[0]) for graph in self.graphs))
+        self._set(graphs=tuple(graph.in_order_of(self._named) for graph in self.graphs))
         for name in ("sigma", "sensitivity"):
             object.__setattr__(self, name, scale(name, getattr(self, name)))
         if self.mixing not in MIXINGS:
@@ -77,10 +77,15 @@ class VaryingGossip(Protocol):
         """μ of local DP, Δ/σ: what somebody who sees x⁰_u alone learns about u."""
         return self.sensitivity / self.sigma
 
+    @property
+    def _named(self) -> Graph:
+        """The first graph that names the parties, if one does."""
+        return next((graph for graph in self.graphs if graph.labels is not None), self.graphs[0])
+
     @cached_property
     def graph(self) -> Graph:
         """Every edge that occurs in some round."""
-        first = self.graphs[0]
+        first = self._named
         distinct = {graph.digest: graph for graph in self.graphs}.values()
         edges = np.unique(np.vstack([graph.edges() for graph in distinct]), axis=0)
         return Graph.from_edges(first.n, edges, name=f"union of {self.rounds} rounds", labels=first.labels)
