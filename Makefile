@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo shell test lint types tests other bench clean
+.PHONY: demo shell test lint types tests other wire bench clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -12,7 +12,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.run: $(BIN)/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[plot]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[plot,peers]"
 	@touch $@
 
 $(VENV)/.dev: $(BIN)/python pyproject.toml
@@ -42,6 +42,13 @@ tests: $(VENV)/.dev
 other: $(VENV)/.dev
 	OPENBLAS_CORETYPE=Prescott NUMBA_CPU_NAME=generic $(BIN)/python -m pytest -n $(WORKERS) --dist=worksteal \
 	    tests/privacy tests/graphs tests/views tests/accounting tests/utility tests/planning tests/test_readme.py README.md docs
+
+# After a change of wire.proto. The compiler's version is fixed: what it writes needs a protobuf that is no older.
+wire:
+	$(PYTHON) -m venv $(VENV)-wire
+	$(VENV)-wire/bin/python -m pip install --quiet --disable-pip-version-check "grpcio-tools==1.74.0" setuptools
+	cd src && ../$(VENV)-wire/bin/python -m grpc_tools.protoc -I. --python_out=. netdp/peers/wire.proto
+	rm -rf $(VENV)-wire
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/accounting.py

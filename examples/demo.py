@@ -1,85 +1,122 @@
-"""`make demo`: a private mean over a network, no server; what does each way of doing it reveal?"""
+"""`make demo`: a private mean over sixteen real peers on this machine; what does each way of doing it reveal?"""
 
 from __future__ import annotations
 
+import math
 import os
+import sys
+import tempfile
 from pathlib import Path
+from typing import Any
 
-import numpy as np
-from rich.console import Console
-from rich.table import Table
-
-import netdp
-from netdp import graphs
-from netdp.privacy.readable import readable
-from netdp.report import save_picture, summarise
-
-DELTA = 1e-6
-OBSERVER = 0
+# Every clinic is a process that loads this file again: what is heavy is loaded in `main`.
+CLINICS = Path(__file__).parent / "clinics"
+RUN = "this run: "
+"""How lines begin that are different every time: noise, network and clock are real."""
 
 
 def main() -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from netdp.peers.study import Study
+    from netdp.peers.up import run_study
+    from netdp.planning.table import noise_for
+    from netdp.privacy.readable import readable
+    from netdp.report.run_picture import save_run_picture
+
     console = Console(highlight=False, width=max(110, Console().width))
-    graph = graphs.hypercube(6)
-    masked = netdp.Gossip(graph, rounds=20, sigma=2.0, masks=100.0)
-    plain = masked.replace(masks=0.0)
-    rng = np.random.default_rng(2026)
-    values = rng.beta(2, 3, graph.n)  # each party's private number, between 0 and 1
-
+    draft = Study.read(CLINICS / "study.toml")
+    task, terms, n = draft.task, draft.privacy, draft.n
+    degree = int(draft.graph.degrees[0])
+    truth, error_of = what_only_the_demo_knows(task)
     console.print(
-        f"[bold]{graph.n} parties each hold a private number from 0 to 1 and want the mean. No server is trusted.[/bold]\n"
-        f"They sit on a network, {graph.name}, and talk only to their {graph.degrees[0]} neighbours. Each adds noise of\n"
-        f"size σ = {masked.sigma:g} to its number; then all average with their neighbours, {masked.rounds} times over.\n"
-        f"What can a party learn about another one? ε at δ = {DELTA:g}: the smaller, the more private.\n"
+        f"[bold]{n} clinics want the mean waiting time of all their patients. None shows its records to anybody.[/bold]\n"
+        f"Here each clinic is a process of its own, with its own keys, data and ledger, and encrypted links to\n"
+        f"{degree} others. Each publishes sum and count with noise, under one-time pads that cancel when all are added up.\n"
     )
+    with tempfile.TemporaryDirectory(prefix="netdp-demo-") as folder:
+        result = run_study(CLINICS / "study.toml", CLINICS / "waits.csv", Path(folder), watch=watch)
+        watch(None)
+        ledgers = sum(is_in_ledger(Path(folder) / name, result.study) for name in result.answered)
+    if not result.ok or result.answer is None:
+        raise SystemExit(f"the clinics did not agree: {result.gone or result.notes}; run it again")
+    told, study = result.to_dict(), result.study
 
-    distance = graph.distances([OBSERVER])
-    farthest = int(distance.max())
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title, justify in (
-        ("", "left"),
-        ("what the worst-placed\nparty learns", "right"),
-        ("…about a direct\nneighbour", "right"),
-        (f"…about a party\n{farthest} hops away", "right"),
-        ("error of the\nanswer", "right"),
-    ):
-        table.add_column(title, justify=justify)  # type: ignore[arg-type]
-
-    local, curator = netdp.local_dp(masked), netdp.trusted_curator(masked)
-    ideal = masked.sigma / np.sqrt(graph.n)
-
-    def flat(name: str, guarantee: netdp.Guarantee) -> None:
-        epsilon = readable(guarantee.worst_epsilon(DELTA))
-        table.add_row(name, epsilon, epsilon, epsilon, f"{ideal:.3f}")
-
-    def gossip(name: str, protocol: netdp.Gossip, style: str | None = None) -> float:
-        epsilon = netdp.pairwise(protocol).epsilon(DELTA)
-        seen = epsilon[:, OBSERVER]
-        error = netdp.expected_error(protocol, values).rmse
-        columns = (np.nanmax(epsilon), seen[distance == 1].max(), seen[distance == farthest].max())
-        table.add_row(name, *(readable(float(e)) for e in columns), f"{error:.3f}", style=style)
-        return float(np.nanmax(epsilon))
-
-    flat("local DP: all publish", local)
-    gossip("plain gossip", plain)
-    worst = gossip("masked gossip", masked, "bold green")
-    flat("trusted curator sees all", curator)
+    k, delta = terms.colluders, terms.delta
+    alone = noise_for(task.sensitivity, terms.epsilon, delta)  # what one number needs that everybody may see
+    bare = study.plan("bare", task, study.names, graph=f"complete:{n}", epsilon=terms.epsilon, delta=delta)
+    promised = [readable(study.promise(size).worst_epsilon(delta)) for size in (1, k)]
+    level = readable(terms.epsilon)
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    table.add_column(f"promised: ε ≤ {terms.epsilon:g}\nat δ = {delta:g}", no_wrap=True)
+    for title in ("error of the\nmean, minutes", "one clinic\nlearns", f"{k} together\nlearn"):
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("who must be trusted", no_wrap=True)
+    table.add_row("local DP: each publishes its own", f"{error_of(alone * math.sqrt(n)):.2f}", level, level, "nobody")
+    table.add_row(
+        f"masked sum on {n} real peers", f"{error_of(study.noise()):.2f}", *promised, f"nobody, if at most {k} collude",
+        style="bold green",
+    )  # fmt: skip
+    table.add_row("trusted curator", f"{error_of(alone):.2f}", level, level, "the curator, who sees every record")
     console.print(table)
 
-    colluders = sorted(np.random.default_rng(1).choice(graph.n, 6, replace=False).tolist())
-    together = netdp.account(masked, colluders)
-    surrounding = netdp.account(masked, graph.neighbors(OBSERVER).tolist())
-    console.print(
-        "\nMasked gossip: every edge shares a secret number; one end adds it, the other subtracts it: they cancel.\n"
-        f"The worst-placed party learns ε = {readable(worst)}: nearly as little as if a curator that everybody trusts\n"
-        f"had computed the mean ({readable(curator.worst_epsilon(DELTA))}), with the same error. There is no curator.\n\n"
-        f"claim: {together.claim.value}, for every single observer; computed before anything is sent.\n"
-        f"Six parties drawn at random collude: ε = {readable(together.worst_epsilon(DELTA))}. "
-        f"All six neighbours of one party collude: "
-        f"ε = {readable(surrounding.worst_epsilon(DELTA))},\nno better than local DP (why: docs/guarantees.md)."
+    spent = told["guarantee"]["spent_epsilon"]
+    seconds = result.seconds["answered"] - result.seconds["listening"]
+    claim, price_of_one = told["guarantee"]["claim"], bare.noise() / alone
+    planned_for = f"{k} colluders, {terms.absent} absent clinics and a second attempt"
+    once = told["attempt"] == 1
+    attempts = (
+        "One attempt was enough, so less was spent than promised" if once else "It took two attempts, and both count"
     )
-    picture = save_picture(summarise(masked, [OBSERVER], DELTA), Path(os.environ.get("NETDP_DEMO", "demo.html")))
-    console.print(f"picture: {picture} (open it in a browser; click a party to look through its eyes)", soft_wrap=True)
+    mean = result.answer["value"]
+    carried = f"{n} processes, {study.graph.m} links, {told['transcript']['messages']} messages"
+    ratio, price = error_of(alone * math.sqrt(n)) / error_of(study.noise()), study.noise() / alone
+    console.print(
+        f"\nε is about one patient's record, certified (claim: {claim}); the error is predicted, root mean square.\n"
+        f"The masked sum is {ratio:.1f} times as accurate as local DP, and its error is {price:.2f} times the trusted curator's:\n"
+        f"the price of planning for {planned_for}. Planned for single clinics and\n"
+        f"one attempt only, it would be {price_of_one:.2f} times. There is no curator.\n\n"
+        f"{RUN}mean {mean:.2f} minutes. The truth, which only this demo knows, is {truth:.2f}; off by {abs(mean - truth):.2f}\n"
+        f"{RUN}{carried}, {seconds:.1f} s from all listening to the last answer\n\n"
+        f"All {len(result.answered)} hold the same answer, to the last bit. {attempts}:\n"
+        f"a single clinic learned ε = {readable(spent['1'])} at most, any {k} together {readable(spent[str(k)])}. "
+        f"{ledgers} of {n} ledgers have it in writing, signed."
+    )
+    picture = save_run_picture(result, Path(os.environ.get("NETDP_DEMO", "demo.html")))
+    console.print(f"picture: {picture} (open it in a browser; press Play)", soft_wrap=True)
+
+
+def watch(progress: Any) -> None:
+    """Show how far the clinics are, where somebody watches; None clears the line."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{'' if progress is None else progress.words}", end="", file=sys.stderr, flush=True)
+
+
+def what_only_the_demo_knows(task: Any) -> tuple[float, Any]:
+    """The true mean, and the error of the mean (minutes) for so much noise in sum and count.
+
+    The mean is half·(Σz + η₁)/(N + η₂) above the middle of the bounds, so to first order it is off by half·(η₁ − z̄·η₂)/N.
+    """
+    import csv
+
+    lo, hi = task.bounds
+    half = (hi - lo) / 2
+    with (CLINICS / "waits.csv").open(newline="") as file:
+        minutes = [min(max(float(row[task.column]), lo), hi) for row in csv.DictReader(file)]
+    truth = math.fsum(minutes) / len(minutes)
+    centred = (truth - (lo + hi) / 2) / half
+    return truth, lambda noise: half * noise * math.hypot(1, centred) / len(minutes)
+
+
+def is_in_ledger(home: Path, study: Any) -> bool:
+    """Whether the ledger in a clinic's folder is whole, signed by its owner, and has this study in it."""
+    from netdp.peers.identity import Identity
+    from netdp.peers.store import Store
+
+    with Store.open(home / "peer.db", read_only=True) as store:
+        store.verify(Identity.load(home).card)
+        return any(entry.study == study.hash.hex() for entry in store.entries())
 
 
 if __name__ == "__main__":

@@ -62,6 +62,7 @@ _ROOMS = (
     "planning",
     "simulate",
     "learn",
+    "peers",
     "report",
     "reproduce",
 )

@@ -6,7 +6,9 @@
     ├── FileFormatError (also ValueError)  a file cannot be read as what it should be; names file and line
     ├── DataNotFound (also LookupError)    a named data set is not on this machine
     ├── Unsupported                        no proved method covers this case: netdp refuses rather than guesses
-    └── MissingDependency (also ImportError)  an optional package is needed; names it
+    ├── MissingDependency (also ImportError)  an optional package is needed; names it
+    ├── Refused                            a peer declines: policy, signature, budget or identity; nothing was sent
+    └── LinkLost                           the connection to a neighbour ended before it took a frame
 
 Every message names the offending value and says what to do next.
 """
@@ -47,3 +49,11 @@ class MissingDependency(NetdpError, ImportError):
 
     def __init__(self, package: str, purpose: str, extra: str) -> None:
         super().__init__(f"{purpose} needs {package}; install it with: pip install 'netdp[{extra}]'")
+
+
+class Refused(NetdpError):
+    """A peer declines: policy, signature, budget or identity; nothing was sent."""
+
+
+class LinkLost(NetdpError):
+    """The connection to a neighbour ended before it took a frame, or there was none."""

@@ -68,3 +68,29 @@ def test_refusals():
         calibrate(protocol, 1.0, 0.0)
     with pytest.raises(InvalidValue, match="colluders must be a whole number"):
         calibrate(protocol, 1.0, 1e-6, colluders=0.1)
+
+
+def test_attempts_absences_and_records_are_calibrated_for():
+    base = MaskedSum(RING, sigma=1.0)
+    more = calibrate(base.replace(attempts=4, absent=20), 1.0, 1e-6, colluders=10)
+    plain = calibrate(base, 1.0, 1e-6, colluders=10)
+    assert more.sigma / plain.sigma == pytest.approx(math.sqrt(4 * 50 / 30), rel=2e-3)
+    assert 0.99 < account(more, list(range(10))).worst_epsilon(1e-6) <= 1.0
+    records = calibrate(base.replace(unit="record", reach=100.0, dimension=3), 1.0, 1e-6)
+    assert account(records, [0]).unit.value == "record"
+    assert 0.99 < account(records, [0]).worst_epsilon(1e-6) <= 1.0
+    named = calibrate(base.replace(absent=20), 1.0, 1e-6, coalitions=[[0], [1, 2, 3]])
+    assert 0.99 < account(named, [7, 8, 9]).worst_epsilon(1e-6) <= 1.0
+    with pytest.raises(InvalidValue, match="40 observers and absent=20 leave nobody"):
+        calibrate(base.replace(absent=20), 1.0, 1e-6, colluders=40)
+
+
+def test_random_mask_graphs_hide_among_all_but_for_a_probability():
+    protocol = MaskedSum(RING, sigma=1.0, masks=12)
+    one, ten = (calibrate(protocol, 1.0, 1e-6, colluders=c) for c in (1, 10))
+    ideal = 1 / float(gaussian_mu(1.0, 1e-6))
+    assert one.sigma == pytest.approx(ideal / math.sqrt(59), rel=2e-3)
+    assert ideal / math.sqrt(50) < ten.sigma < 1.02 * ideal / math.sqrt(50)
+    assert account(ten, list(range(10)), fixed_before_draw=True).worst_epsilon(1e-6) <= 1.0
+    with pytest.raises(Unsupported, match=r"20 of 60 parties cut somebody off a random mask graph of 4 partners each"):
+        calibrate(protocol.replace(masks=4), 1.0, 1e-6, colluders=20)

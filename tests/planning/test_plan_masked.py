@@ -8,7 +8,7 @@ import pytest
 
 import netdp
 from netdp import graphs
-from netdp.errors import InvalidValue
+from netdp.errors import InvalidValue, Unsupported
 from netdp.planning import Plan, plan_masked
 
 
@@ -56,3 +56,39 @@ def test_it_is_written_down_and_nonsense_is_refused():
             plan_masked(graphs.ring(8), 1.0, 1e-6, **options)
     with pytest.raises(InvalidValue, match="epsilon must be a finite number"):
         plan_masked(graphs.ring(8), "1", 1e-6)
+
+
+def test_attempts_and_absences_are_paid_for():
+    graph = graphs.ring(20)
+    once, more = (
+        plan_masked(graph, 1.0, 1e-6, colluders=3, **options) for options in ({}, {"attempts": 4, "absent": 7})
+    )
+    assert more.best.rmse / once.best.rmse == pytest.approx(math.sqrt(4 * 17 / 10), rel=0.003)
+    for observers in ([0, 1, 2], [4, 9, 13]):
+        assert 0.99 < netdp.account(more.protocol, observers).worst_epsilon(1e-6) <= 1.0
+    assert "in at most 4 attempts, with at most 7 absent" in more.holds
+    data = more.to_dict()
+    assert (data["attempts"], data["absent"]) == (4, 7)
+    assert more.protocol.attempts == 4
+    with pytest.raises(InvalidValue, match="3 observers and absent=17 leave nobody"):
+        plan_masked(graph, 1.0, 1e-6, colluders=3, absent=17)
+
+
+def test_a_random_mask_graph_costs_its_probability_of_a_cut():
+    graph = graphs.ring(60)
+    everybody, few = (plan_masked(graph, 1.0, 1e-5, colluders=10, masks=masks) for masks in ("complete", 10))
+    assert everybody.best.rmse < few.best.rmse < 1.05 * everybody.best.rmse
+    assert few.guarantee.worst_epsilon(1e-5) <= 1.0
+    loss = netdp.account(few.protocol, range(10), fixed_before_draw=True)
+    assert 0.99 < loss.worst_epsilon(1e-5) <= 1.0
+    assert "fixed before the mask graph was drawn" in few.guarantee.assumptions[-1]
+    with pytest.raises(Unsupported, match=r"10 of 60 parties cut somebody off .*; give masks=\d+, or masks="):
+        plan_masked(graph, 1.0, 1e-6, colluders=10, masks=4)
+    with pytest.raises(InvalidValue, match='a plan takes masks="complete" or a degree'):
+        plan_masked(graph, 1.0, 1e-6, masks=graph)
+
+
+def test_a_given_grid_is_kept():
+    plan = plan_masked(graphs.ring(12), 1.0, 1e-6, grid=0.125)
+    assert plan.protocol.step == 0.125
+    assert plan.guarantee.worst_epsilon(1e-6) <= 1.0

@@ -14,7 +14,8 @@ from netdp.errors import GraphError, InvalidValue, Unsupported
 from netdp.graphs.mixing import mixing_matrix
 from netdp.numerics import values as held_values
 from netdp.protocols import Protocol
-from netdp.protocols.masked import SLACK, add_pads, averaging, contributions, opened, quantised, reduced
+from netdp.protocols.mask_graphs import random_rings
+from netdp.protocols.masked import SLACK, add_pads, averaging, contribution, opened, quantised, reduced
 
 RING = graphs.ring(10)
 
@@ -27,8 +28,8 @@ RING = graphs.ring(10)
         ({"masks": "some"}, "masks must be \"complete\", a degree or a Graph, got 'some'"),
         ({"masks": 0}, "masks .* must be a whole number ≥ 1"),
         ({"masks": True}, "masks"),
-        ({"masks": 10}, "no graph of 10 parties is 10-regular"),
-        ({"graph": graphs.ring(9), "masks": 3}, "no graph of 9 parties is 3-regular"),
+        ({"masks": 10}, "masks=10 among 10 parties: a degree is even and less than n"),
+        ({"graph": graphs.ring(9), "masks": 3}, "masks=3 among 9 parties: .* or 8, which is everybody"),
         ({"masks": graphs.ring(9)}, "must have the same parties as"),
         ({"spread": "shout"}, "unknown spread 'shout'; choose one of flood, average"),
         ({"dimension": 0}, "dimension must be a whole number ≥ 1"),
@@ -43,6 +44,14 @@ RING = graphs.ring(10)
         ({"mask_seed": -1}, "mask_seed"),
         ({"graph": "ring"}, "MaskedSum must be a netdp Graph"),
         ({"graph": graphs.Graph.from_edges(1, [])}, "at least two parties"),
+        ({"attempts": 0}, "attempts must be a whole number ≥ 1"),
+        ({"attempts": 1.5}, "attempts must be a whole number"),
+        ({"absent": -1}, "absent must be a whole number ≥ 0"),
+        ({"absent": 9}, "absent=9 of 10 parties leaves nobody beside a single observer; allow at most 8"),
+        ({"unit": "user"}, "unknown unit 'user'; choose one of party, record"),
+        ({"unit": "record", "centre": 0.5}, "centre=0.5 with unit='record'.*subtract the public middle"),
+        ({"reach": 0.0}, "reach must be a finite number > 0"),
+        ({"reach": 1e30}, "needs a modulus of"),
     ],
 )
 def test_refuses_nonsense(changes, message):
@@ -59,7 +68,8 @@ def test_the_talk_graph_must_be_connected_the_mask_graph_need_not():
 
 @pytest.mark.parametrize("masks", ["complete", 4, graphs.path(10)], ids=["complete", "regular", "graph"])
 def test_is_a_value_that_can_be_written_down(masks):
-    one, same = (MaskedSum(graphs.ring(10), 0.5, masks, "average", dimension=3, grid=2**-12) for _ in range(2))
+    more = {"attempts": 2, "unit": "record", "reach": 20.0, "absent": 3 if masks == "complete" else 0}
+    one, same = (MaskedSum(graphs.ring(10), 0.5, masks, "average", dimension=3, grid=2**-12, **more) for _ in range(2))
     assert one == same
     assert hash(one) == hash(same)
     assert one != one.replace(mask_seed=1)
@@ -76,9 +86,9 @@ def test_is_a_value_that_can_be_written_down(masks):
 
 def test_the_mask_graph_is_drawn_from_the_stated_seed():
     drawn = MaskedSum(graphs.ring(20), 1.0, masks=4, mask_seed=7)
-    assert drawn.mask_graph == graphs.regular(20, 4, 7)
+    assert drawn.mask_graph == random_rings(20, 2, 7)
     assert drawn.replace(mask_seed=8).mask_graph != drawn.mask_graph
-    assert "4-regular graph (seed 7)" in drawn.describe()
+    assert "pads along 2 random rings (seed 7)" in drawn.describe()
     for everybody in ("complete", 19, graphs.complete(20)):
         assert drawn.replace(masks=everybody).mask_graph is None
     assert "any coalition faces the noise of all others" in drawn.replace(masks="complete").describe()
@@ -109,6 +119,15 @@ def test_the_modulus_is_the_usual_one_or_as_large_as_needed():
     with pytest.raises(InvalidValue, match="cannot hold"):
         MaskedSum(RING, 1.0, modulus=least // 2)
     assert MaskedSum(RING, 1.0, grid=2.0**-19, sensitivity=2.0**20).q > 2**32
+
+
+def test_only_the_modulus_depends_on_the_reach():
+    base = MaskedSum(RING, 1.0, spread="average")
+    far, near = base.replace(reach=50.0), base.replace(reach=0.01)
+    assert near.q < base.q < far.q
+    for p in (far, near):
+        assert (p.step, p.share, p.distance) == (base.step, base.share, base.distance)
+    assert base.replace(reach=base.sensitivity).q == base.q
 
 
 def test_the_modulus_holds_the_largest_sum():
@@ -169,10 +188,14 @@ def test_pads_have_the_sign_of_the_definition():
 def test_pads_cancel_and_noise_is_added_once():
     rng = np.random.default_rng(0)
     integers, noise = rng.integers(-50, 50, (6, 4)), rng.integers(-9, 9, (6, 4))
-    state = contributions(integers, noise)
+    state = np.zeros((6, 4), dtype=np.uint64)
     for u in range(5):
         add_pads(state, u, np.arange(u + 1, 6), rng.integers(0, 2**63, (5 - u, 4), dtype=np.uint64))
-    total = reduced(state, 2**16).sum(axis=0, dtype=np.uint64)
+    protocol = MaskedSum(graphs.ring(6), sigma=8.0, grid=1.0, sensitivity=100.0, dimension=4, modulus=2**16)
+    published = contribution(protocol, integers, noise, state)
+    one_by_one = [contribution(protocol, integers[u], noise[u], state[u]) for u in range(6)]
+    assert np.array_equal(published, one_by_one)
+    total = published.sum(axis=0, dtype=np.uint64)
     assert opened(reduced(total, 2**16), 2**16).tolist() == (integers + noise).sum(axis=0).tolist()
 
 

@@ -87,9 +87,9 @@ def test_the_record_holds_what_observers_know(masks):
     assert np.array_equal(kept.messages, run.transcript.received_by([3, 8]))
     np.testing.assert_array_equal(kept.values, values[[3, 8]])
     np.testing.assert_array_equal(kept.integers, quantised(protocol, values)[[3, 8]])
-    assert (
-        len(kept.pads) == len(kept.pad_edges) == (21 if masks == "complete" else 8 - protocol.mask_graph.has_edge(3, 8))
-    )
+    pads = protocol.mask_graph or graphs.complete(12)
+    partners = int(pads.degrees[3] + pads.degrees[8]) - pads.has_edge(3, 8)
+    assert len(kept.pads) == len(kept.pad_edges) == partners
     for i, v in enumerate(kept.observers):  # its own y, from what it knows
         signs = (kept.pad_edges[:, 0] == v).astype(int) - (kept.pad_edges[:, 1] == v)
         own = (kept.integers[i] + kept.noises[i]).astype(object) + (signs[:, None] * kept.pads.astype(object)).sum(
@@ -181,3 +181,53 @@ def test_a_thousand_parties_with_a_hundred_numbers():
     values = np.random.default_rng(0).random((1000, 100)) * 0.1
     run = simulate(protocol, values, seed=0, bounds=(0, 0.1))
     np.testing.assert_allclose(run.estimates[0], values.mean(axis=0), atol=6 * 0.02 / math.sqrt(1000))
+
+
+# ── records ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_records_are_added_up_and_their_number_is_hidden_with_them():
+    protocol = MaskedSum(graphs.ring(6), sigma=1e-4, unit="record", dimension=2, sensitivity=1.5, reach=40.0)
+    rng = np.random.default_rng(0)
+    tables = [np.column_stack([rng.random(m), np.ones(m)]) for m in (5, 0, 1, 30, 2, 7)]
+    run = simulate(protocol, tables, seed=3, record=[3])
+    truth = np.sum([table.sum(axis=0) for table in tables], axis=0) / 6
+    np.testing.assert_allclose(run.estimates[0], truth, atol=5e-3)
+    assert round(run.estimates[0, 1] * 6) == 45
+    np.testing.assert_allclose(run.record.values[0], tables[3].sum(axis=0))
+    error = expected_error(protocol, tables)
+    assert np.abs(run.estimates[0] - truth).max() < 6 * error.rmse
+    with pytest.raises(Unsupported, match="depends on how many there are; give values"):
+        expected_error(protocol)
+
+
+def test_the_error_of_records_is_predicted():
+    protocol = MaskedSum(graphs.ring(4), sigma=0.5, unit="record", grid=0.25, reach=20.0)
+    tables = [[0.125] * 8, [0.3], [], [0.9, -0.9]]  # 0.125 is rounded up, eight times; 0.3 → 0.25; 0.9 and −0.9 → ±1
+    error = expected_error(protocol, tables)
+    assert error.rounding == pytest.approx(((8 * 0.125 - 0.05) / 4) ** 2)
+    found = [simulate(protocol, tables, seed=s).estimates[0, 0] for s in range(1200)]
+    truth = sum(sum(table) for table in tables) / 4
+    assert np.mean((np.array(found) - truth) ** 2) == pytest.approx(error.total, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "words"),
+    [
+        ([[0.5], [2.0], []], {}, "party 1: record 0 has the L2 norm 2, more than the sensitivity 1"),
+        ([[0.5], [1.0]], {}, "there are 3 parties, got the records of 2"),
+        ([[0.5], [1.0] * 9, []], {}, "a value lies .* grid steps from the centre 0.*state reach=9"),
+        ([[0.5], [], []], {"bounds": (0, 1)}, "bounds=\\(0, 1\\) with unit='record'"),
+    ],
+)
+def test_records_are_held_to_what_is_promised(values, options, words):
+    protocol = MaskedSum(graphs.ring(3), sigma=1.0, unit="record")
+    with pytest.raises(InvalidValue, match=words):
+        simulate(protocol, values, seed=0, **options)
+
+
+def test_values_are_held_to_the_reach():
+    protocol = MaskedSum(graphs.ring(3), sigma=1.0, reach=0.5)
+    with pytest.raises(InvalidValue, match=r"further than the reach 0.5 from the centre 0; .* a larger reach"):
+        simulate(protocol, [0.0, 0.4, 0.6], seed=0)
+    assert simulate(protocol.replace(reach=30.0, sensitivity=25.0), [0.0, 0.0, 24.0], seed=0).estimates[0, 0] > 4

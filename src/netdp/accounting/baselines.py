@@ -93,6 +93,7 @@ def _for_everybody(protocol: Protocol, table: Table) -> Guarantee:
         references=loss.references,
         factor=factor,
         slack=loss.slack,
+        unit=loss.unit,
         names=names,
     )
 

@@ -8,7 +8,7 @@ import typer
 
 from netdp.errors import NetdpError
 
-from . import account, graphs, plan, simulate
+from . import account, graphs, ledger, peer, plan, simulate, study, up
 
 app = typer.Typer(
     name="netdp",
@@ -19,8 +19,13 @@ app = typer.Typer(
 )
 app.command("account")(account.account)
 app.command("graphs")(graphs.list_graphs)
+app.add_typer(ledger.app, name="ledger")
+app.add_typer(peer.app, name="peer")
 app.command("plan")(plan.plan)
 app.command("simulate")(simulate.simulate)
+app.add_typer(study.app, name="study")
+
+app.command("up")(up.up)
 
 
 @app.callback(invoke_without_command=True)

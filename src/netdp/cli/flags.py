@@ -64,6 +64,13 @@ Closing = Annotated[
     ),
 ]
 Spread = Annotated[str | None, typer.Option("--spread", help="masked: flood or average.")]
+Attempts = Annotated[
+    int | None, typer.Option("--attempts", help="masked: how often a party may publish in all; 1 by default.")
+]
+Absent = Annotated[
+    int | None, typer.Option("--absent", help="masked: how many parties may be missing from an attempt; 0 by default.")
+]
+Grid = Annotated[float | None, typer.Option("--grid", help="masked: the step of the grid of values, a power of two.")]
 Epsilon0 = Annotated[float | None, typer.Option("--epsilon0", help="shuffle: the local-DP loss of a report.")]
 Reporting = Annotated[str | None, typer.Option("--reporting", help="shuffle: all or single.")]
 Laziness = Annotated[float | None, typer.Option("--laziness", help="shuffle: probability that a report stays.")]

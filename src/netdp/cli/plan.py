@@ -10,6 +10,9 @@ import typer
 from . import flags
 
 if TYPE_CHECKING:
+    from netdp.planning.gossip.plan import GossipPlan
+    from netdp.planning.masked.plan import MaskedPlan
+
     from .settings import PlanGossip
 
 
@@ -66,6 +69,9 @@ def plan(
         int | None,
         typer.Option("--colluders", help="token, masked: how many parties pool what they see; 1 by default."),
     ] = None,
+    attempts: flags.Attempts = None,
+    absent: flags.Absent = None,
+    grid: flags.Grid = None,
     config: flags.Config = None,
     advise: Annotated[
         bool | None,
@@ -77,7 +83,8 @@ def plan(
 ) -> None:
     """Choose rounds, noise, masks and refresh: the smallest predicted error whose certified loss meets the target.
 
-    For gossip the table compares plain, refreshed and masked gossip with local DP and a trusted curator at the same (ε, δ).
+    For gossip the table compares plain, refreshed and masked gossip with a masked sum, local DP and a trusted curator at the
+    same (ε, δ).
     For tokens on complete:N it compares a ring and random walks with them. For shuffling: the fewest hops after which
     reports are as good as shuffled by a trusted shuffler (--epsilon0), and the least noisy reports for a target (--epsilon).
     For masked sums: the noise against any --colluders parties, and rounds and bytes of both ways of spreading.
@@ -128,4 +135,25 @@ def _plan_gossip(settings: PlanGossip) -> None:
         planned = make_plan(
             network, settings.epsilon, settings.delta, observers=observers, progress=progress, **options
         )
-    show(planned.to_dict(), [plan_table(planned)], settings.as_json)
+        beside = _masked_beside(planned, settings)
+    written = {**planned.to_dict(), "masked_sum": None if beside is None else beside.to_dict()}
+    show(written, [plan_table(planned, beside)], settings.as_json)
+
+
+def _masked_beside(planned: GossipPlan, settings: PlanGossip) -> MaskedPlan | None:
+    """A masked sum at the same target, against any coalition as large as those planned for; None where there is none to offer."""
+    from netdp.errors import InvalidValue, Unsupported
+    from netdp.planning import plan_masked
+    from netdp.planning.audience import MAX_EVERYBODY
+
+    if (
+        settings.epsilon is None or planned.graph.n > MAX_EVERYBODY
+    ):  # a policy has many ε; flooding measures all distances
+        return None
+    colluders = max((len(members) for members in planned.audience.coalitions), default=1)
+    try:
+        return plan_masked(
+            planned.graph, settings.epsilon, settings.delta, colluders=colluders, sensitivity=settings.sensitivity
+        )
+    except (InvalidValue, Unsupported):
+        return None

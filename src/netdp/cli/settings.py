@@ -152,10 +152,13 @@ class MaskedSettings(Making):
     sigma: float
     spread: str = "flood"
     sensitivity: float = 1.0
+    attempts: int = 1
+    absent: int = 0
+    grid: float | None = None
 
     def made(self) -> MaskedSum:
         """The protocol."""
-        own = ("sigma", "spread", "sensitivity")
+        own = ("sigma", "spread", "sensitivity", "attempts", "absent", "grid")
         return MaskedSum(self.network(), **{name: getattr(self, name) for name in own})
 
 
@@ -311,6 +314,9 @@ class PlanMasked(Settings):
     delta: float = 1e-6
     colluders: int = 1
     sensitivity: float = 1.0
+    attempts: int = 1
+    absent: int = 0
+    grid: float | None = None
 
     def check(self) -> None:
         """Every graph will do."""

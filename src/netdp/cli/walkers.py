@@ -48,6 +48,9 @@ def plan_masked_sum(settings: PlanMasked) -> MaskedPlan:
             settings.delta,
             colluders=settings.colluders,
             sensitivity=settings.sensitivity,
+            attempts=settings.attempts,
+            absent=settings.absent,
+            grid=settings.grid,
         )
 
 

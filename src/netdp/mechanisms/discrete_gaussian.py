@@ -284,6 +284,7 @@ def rounded_delta(variance: int, distance: float, dimension: int, epsilon: npt.A
     return np.asarray(np.minimum(np.minimum(fine, coarse), 1.0))
 
 
+@lru_cache(maxsize=1024)
 def sum_distance(variance: int, parties: int) -> float:
     """t: the law of a sum of so many shares is within e^{±t}, everywhere, of one discrete Gaussian with all their variance.
 
@@ -305,6 +306,11 @@ def sum_distance(variance: int, parties: int) -> float:
 def normaliser(variance: int) -> float:
     """Z = Σ e^{−x²/2v}, by Poisson summation."""
     return math.sqrt(2 * math.pi * variance) * (1 + 2 * _theta_rest(float(variance)))
+
+
+def normaliser_excess(variance: int) -> float:
+    """A bound on log(Z/√(2πv)): how much larger the sum is than the integral."""
+    return 2 * _theta_rest(float(variance))
 
 
 def _theta_rest(square: float) -> float:

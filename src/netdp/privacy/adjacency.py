@@ -33,16 +33,27 @@ class Adjacency(StrEnum):
 
     ADD_REMOVE = "add-remove"
     """One user with all its data joins or leaves. Whether the user takes part is itself protected, so the
-    number of users must not be read off the view."""
+    number of users must not be read off the view. Where single records are protected: one record joins or leaves
+    a party's data, so the number of records must not be read off the view; the parties are public."""
 
     @property
     def meaning(self) -> str:
         """One plain clause for reports."""
         return _MEANING[self]
 
+    @property
+    def meaning_for_records(self) -> str:
+        """The same where single records are protected: the clause for reports."""
+        return _OF_RECORDS[self]
+
 
 _MEANING = {
     Adjacency.REPLACE: "one user's whole data is replaced by any other data (user level)",
     Adjacency.ZERO_OUT: "one user's whole data is replaced by a null contribution; who takes part is known",
     Adjacency.ADD_REMOVE: "one user with all its data joins or leaves",
+}
+_OF_RECORDS = {
+    Adjacency.REPLACE: "one record of one party is replaced by any other record",
+    Adjacency.ZERO_OUT: "one record of one party is replaced by a null contribution",
+    Adjacency.ADD_REMOVE: "one record of one party is added or removed; which parties take part is public",
 }

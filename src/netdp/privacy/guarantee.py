@@ -231,7 +231,8 @@ class Guarantee:
                 f"  factor of the local-DP loss: worst {readable(self.worst)}, mean {readable(self.mean_factor)}"
             )
         lines.append(f"  against: {self.observers.words}")
-        lines.append(f"  adjacency: {self.adjacency.value}, {self.adjacency.meaning}")
+        meaning = self.adjacency.meaning_for_records if self.unit is Unit.RECORD else self.adjacency.meaning
+        lines.append(f"  adjacency: {self.adjacency.value}, {meaning}")
         lines.append(f"  claim: {self.claim.meaning}")
         if self.slack:
             lines.append(f"  numerical error already added: {self.slack:.1e} of the local-DP loss")

@@ -17,23 +17,19 @@ difference moves by less than a step, so at most Δ/g + √d in L2 norm. (`held`
 apart than Δ; vectors pay for 2·10⁻⁹ more, and a single number is clipped or refused in integers.) σ²/g² is rounded up
 to the whole number that the exact sampler needs.
 
-**The modulus.** The sum is read off as the representative between −q/2 and q/2. Every |k_u| is at most ⌈Δ/g⌉ + 1,
-because values lie within Δ of `centre`, and the noise of all exceeds 10 of its deviations with probability below
-4·10⁻²² (the discrete Gaussian is subgaussian with its own variance). So q > 2(n(⌈Δ/g⌉ + 1) + 10√(nσ²/g²)) is asked
-for. Privacy does not depend on q.
+**Unit record.** A party's value is the sum of its records, each of L2 norm at most Δ, *each rounded by itself* to
+whole numbers, which are then added. Adding or removing a record moves the value by exactly that record's rounded
+vector r: rounding the sum instead would let one record carry others over a half. A coordinate moves by at most ½ in
+rounding, so ‖r‖ ≤ Δ/g + √d/2; a single number in [−Δ, Δ] becomes at most ⌊Δ/g + ½⌋ (the rule is monotone, and −Δ/g
+is rounded up where Δ/g is). Clipping every coordinate of the sum to what it may reach, `quantised_records`, brings two
+sums no further apart. The number of records is hidden with the rest: no records give 0, so `centre` must be 0.
 
-**Averaging exactly.** With |λ| ≤ ρ for all eigenvalues λ ≠ 1 of W, c_t = T_t(1/ρ) = cosh(tθ), cosh θ = 1/ρ:
+**The modulus.** The sum is read off as the representative between −q/2 and q/2. Every |k_u| is at most ⌈R/g⌉ + 1,
+because values lie within R = `reach` of `centre` (Δ by default; `contribution` refuses what lies further), and the noise
+of all exceeds 10 of its deviations with probability below 4·10⁻²² (the discrete Gaussian is subgaussian with its own
+variance). So q > 2(n(⌈R/g⌉ + 1) + 10√(nσ²/g²)) is asked for. Privacy does not depend on q.
 
-    x^{t+1} = a_t W x^t − b_t x^{t−1},   a_t = 2c_t/(ρc_{t+1}),  b_t = c_{t−1}/c_{t+1} = a_t − 1,   x¹ = W x⁰
-
-applies p_t(W) = T_t(W/ρ)/c_t: 1 on the mean, at most 1/c_t elsewhere. From x⁰ = y − q/2, ‖x⁰‖ ≤ √n·q/2, so n·x_u^T is
-within n√n·(q/2)/c_T of Σx⁰. An error e made at step s reaches step T as (c_s/c_T)U_{T−s}(W/ρ)e: on the mean times A_s
-= cosh(sθ)· sinh((T−s+1)θ)/(cosh(Tθ)·sinh θ), elsewhere at most (c_s/c_T)(T−s+1). One step makes ‖e‖ ≤ κu‖x⁰‖ with κ =
-a(2·degree + 6) + 8b + 3 for the largest degree, a and b: a row of W has degree + 1 products, its entries are rounded
-twice and the one on the diagonal, 1 minus the others, degree times; b is rounded 6 times. ‖x^s‖ ≤ ‖x⁰‖ throughout. So
-the error of n·x_u^T from rounding is at most n·κu·(q/2)·Σ_s(A_s + √n(c_s/c_T)(T−s+1)). T is such that the mixing
-error is ≤ 1/8; if rounding may add more than 0.35, averaging is refused. So n·x_u^T rounds to the exact sum, for
-everybody, always (given the eigenvalue bound ρ; a run checks the result).
+**Averaging exactly**: `netdp.protocols.masked_averaging`; the steps of one party: `netdp.protocols.masked_steps`.
 """
 
 from __future__ import annotations
@@ -45,25 +41,46 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from netdp.errors import InvalidValue, Unsupported
-from netdp.graphs import Graph, as_graph, regular
-from netdp.graphs.spectrum import spectral_gap
-from netdp.numerics.arrays import UNIT, FloatArray, IntArray
+from netdp.graphs import Graph, as_graph
+from netdp.numerics.arrays import UNIT
 from netdp.numerics.checks import count, finite, positive, scale, whole
 
 from .base import OnGraph
+from .mask_graphs import random_rings
+from .masked_averaging import (
+    Averaging,
+    averaging,
+    averaging_end,
+    averaging_row,
+    averaging_start,
+    averaging_step,
+    averaging_update,
+)
+from .masked_steps import (
+    SLACK,
+    add_pads,
+    contribution,
+    from_bytes,
+    nearest,
+    opened,
+    quantised,
+    quantised_records,
+    record_tables,
+    reduced,
+    summed_records,
+    to_bytes,
+    wire_width,
+)
 
 SPREADS = ("flood", "average")
-SLACK = 2e-9
-"""How much further apart than Δ, relatively, values are when they are accepted with rounding (`netdp.numerics.values`)."""
+UNITS = ("party", "record")
 
 _FINEST = 2**40  # variance of a share in squared steps that the sampler draws
 _LARGEST = 2**62
 _USUAL = 2**32
 _DEVIATIONS = 10
-_MIXING_LEFT, _ROUNDING_LEFT = 0.125, 0.35
 
 
 @dataclass(frozen=True)
@@ -74,8 +91,8 @@ class MaskedSum(OnGraph):
     ----------
     graph : connected `Graph` to talk along; it spreads what is published and has no part in the privacy.
     sigma : standard deviation of one party's share of the noise, in units of the values.
-    masks : who shares pads: "complete" (everybody with everybody), a degree k (a random k-regular graph, drawn publicly
-        from `mask_seed`), or a `Graph`.
+    masks : who shares pads: "complete" (everybody with everybody), an even degree k (k/2 random rings through all
+        parties, drawn publicly from `mask_seed`), or a `Graph`.
     spread : "flood" or "average".
     sensitivity : Δ, the largest L2 distance between two values of one party.
     dimension : how many numbers a value has, at most; rounding to the grid moves more of them further apart.
@@ -85,6 +102,14 @@ class MaskedSum(OnGraph):
     modulus : q, a power of two that holds the sum with its noise. By default 2³² to flood, the smallest to average; more
         if that is needed.
     mask_seed : of the random mask graph, if `masks` is a degree.
+    attempts : how often a party publishes in all, at most, each time with fresh pads and fresh noise. The guarantee covers
+        all of them: whoever delays messages can force them.
+    absent : how many parties may be missing from the roster of an attempt, at most. Fewer shares of noise hide each value
+        then, and the guarantee counts only those.
+    unit : what is protected: "party", all data of one party, or "record", one record added to or removed from its data.
+        Then a party's value is the sum of its records, Δ bounds the L2 norm of a record, and `centre` is 0.
+    reach : how far from `centre` a coordinate of a party's (rounded) value may lie; by default the sensitivity. Only the
+        modulus depends on it.
 
     >>> from netdp import graphs
     >>> p = MaskedSum(graphs.ring(100), sigma=0.5)
@@ -107,6 +132,10 @@ class MaskedSum(OnGraph):
     grid: float | None = None
     modulus: int | None = None
     mask_seed: int = 0
+    attempts: int = 1
+    absent: int = 0
+    unit: str = "party"
+    reach: float | None = None
 
     def __post_init__(self) -> None:
         self._set(graph=as_graph(self.graph, "MaskedSum"))
@@ -119,8 +148,40 @@ class MaskedSum(OnGraph):
         if self.graph.n < 2:
             raise InvalidValue("a masked sum needs at least two parties, the graph has 1")
         self.graph.require_connected("spreading what is published")
+        self._check_unit()
+        self._check_attempts()
         self._check_grid()
         self._check_modulus()
+
+    def _check_unit(self) -> None:
+        if self.unit not in UNITS:
+            raise InvalidValue(f"unknown unit {self.unit!r}; choose one of {', '.join(UNITS)}")
+        self._set(unit=str(self.unit))
+        if self.unit == "record" and self.centre != 0:
+            raise InvalidValue(
+                f"centre={self.centre!r} with unit='record': a party without records adds 0, so records are measured from 0; "
+                "subtract the public middle from every record, and leave centre out"
+            )
+        if self.reach is not None:
+            self._set(reach=scale("reach", self.reach))
+
+    def _check_attempts(self) -> None:
+        self._set(attempts=count("attempts", self.attempts), absent=whole("absent", self.absent))
+        if self.absent >= self.n - 1:
+            raise InvalidValue(
+                f"absent={self.absent} of {self.n} parties leaves nobody beside a single observer; allow at most {self.n - 2}"
+            )
+        if self.absent and not self._complete_masks:
+            raise Unsupported(
+                f"absent={self.absent} on a mask graph that is not complete: whose absence cuts the others apart is not searched "
+                'for; share pads between all pairs, masks="complete", or allow no absence'
+            )
+
+    @property
+    def _complete_masks(self) -> bool:
+        if isinstance(self.masks, Graph):
+            return self.masks.m == self.n * (self.n - 1) // 2
+        return isinstance(self.masks, str) or self.masks == self.n - 1
 
     def _checked_masks(self) -> str | int | Graph:
         given: Any = self.masks
@@ -133,9 +194,10 @@ class MaskedSum(OnGraph):
         if isinstance(given, Graph):
             return given.in_order_of(self.graph)
         degree = count('masks ("complete", a degree or a Graph)', given)
-        if degree >= self.graph.n or degree * self.graph.n % 2:
+        if degree != self.graph.n - 1 and (degree >= self.graph.n or degree % 2):
             raise InvalidValue(
-                f"no graph of {self.graph.n} parties is {degree}-regular: masks must be less than n, and n·masks even"
+                f"masks={degree} among {self.graph.n} parties: a degree is even and less than n, as random rings give two partners "
+                f"each; or {self.graph.n - 1}, which is everybody"
             )
         return degree
 
@@ -177,7 +239,7 @@ class MaskedSum(OnGraph):
         self._set(modulus=given)
 
     def _least_modulus(self) -> int:
-        values = self.n * (math.ceil(self.sensitivity * (1 + SLACK) / self.step) + 1)
+        values = self.n * self.reach_steps
         noise = _DEVIATIONS * (math.isqrt(self.n * self.share) + 1)
         return 1 << (2 * (values + noise)).bit_length()
 
@@ -204,25 +266,40 @@ class MaskedSum(OnGraph):
         return least if self.spread == "average" else max(least, _USUAL)
 
     @property
+    def smallest_roster(self) -> int:
+        """How many parties take part in an attempt, at least."""
+        return self.n - self.absent
+
+    @cached_property
+    def reach_steps(self) -> int:
+        """How many grid steps from the centre a coordinate of a party's rounded value may lie."""
+        furthest = self.sensitivity if self.reach is None else self.reach
+        return math.ceil(furthest * (1 + SLACK) / self.step) + 1
+
+    @property
     def centre_steps(self) -> int:
         """The centre in grid steps, rounded as values are."""
-        return int(_nearest(np.array([self.centre / self.step]))[0])
+        return int(nearest(np.array([self.centre / self.step]))[0])
 
     @property
     def distance(self) -> float:
-        """How far apart, in grid steps and L2 norm, two values of one party can be after rounding."""
+        """How far, in grid steps and L2 norm, what is protected moves a party's value: two values of it, or one record."""
+        steps = Fraction(self.sensitivity) / Fraction(self.step)
+        record = self.unit == "record"
         if self.dimension == 1:
-            return math.ceil(Fraction(self.sensitivity) / Fraction(self.step))
-        return (self.sensitivity * (1 + SLACK) / self.step + math.sqrt(self.dimension)) * (1 + 4 * UNIT)
+            return max(1, math.floor(steps + Fraction(1, 2))) if record else math.ceil(steps)
+        moved = math.sqrt(self.dimension) / (2 if record else 1)
+        return (self.sensitivity * (1 + SLACK) / self.step + moved) * (1 + 4 * UNIT)
 
     @cached_property
     def mask_graph(self) -> Graph | None:
         """Who shares pads; None if everybody does with everybody."""
-        if isinstance(self.masks, Graph):
-            return None if self.masks.m == self.n * (self.n - 1) // 2 else self.masks
-        if isinstance(self.masks, str) or self.masks == self.n - 1:
+        if self._complete_masks:
             return None
-        return regular(self.n, self.masks, self.mask_seed)
+        if isinstance(self.masks, Graph):
+            return self.masks
+        assert isinstance(self.masks, int)
+        return random_rings(self.n, self.masks // 2, self.mask_seed)
 
     @cached_property
     def averaging(self) -> Averaging:
@@ -241,7 +318,7 @@ class MaskedSum(OnGraph):
         """How many bytes cross a link in one direction, at most: all y once, or one double per round and coordinate."""
         if self.spread == "average":
             return 8 * self.dimension * self.rounds
-        return self.n * self.dimension * ((self.q.bit_length() + 6) // 8)
+        return self.n * self.dimension * wire_width(self.q)
 
     def prepare(self) -> None:
         self.step, self.share, self.q, self.mask_graph  # noqa: B018
@@ -249,13 +326,17 @@ class MaskedSum(OnGraph):
     def describe(self) -> str:
         if isinstance(self.masks, Graph):
             pads = f"pads along {self.masks.name}"
-        elif self.masks == "complete":
+        elif self._complete_masks:
             pads = "pads between all pairs, so that any coalition faces the noise of all others"
         else:
-            pads = f"pads along a random {self.masks}-regular graph (seed {self.mask_seed})"
+            assert isinstance(self.masks, int)
+            pads = f"pads along {self.masks // 2} random rings (seed {self.mask_seed})"
+        more = f", at most {self.attempts} attempts" if self.attempts > 1 else ""
+        more += f", at most {self.absent} absent" if self.absent else ""
+        more += "; protects single records" if self.unit == "record" else ""
         return (
             f"{self.graph.name}: {self.n:,} parties, {self.graph.m:,} edges; masked sum σ={self.sigma:g} Δ={self.sensitivity:g}, "
-            f"{pads}; grid {self.step:g} modulo 2^{self.q.bit_length() - 1}, spread by {self.spread}"
+            f"{pads}; grid {self.step:g} modulo 2^{self.q.bit_length() - 1}, spread by {self.spread}{more}"
         )
 
 
@@ -264,103 +345,28 @@ def _power_below(value: float) -> float:
     return math.ldexp(0.5, math.frexp(value)[1])
 
 
-# ── the steps of a party ──────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def quantised(protocol: MaskedSum, values: FloatArray) -> IntArray:
-    """Values in grid steps from the centre: ⌊x/g + ½⌋ − ⌊centre/g + ½⌋, exactly.
-
-    >>> from netdp import graphs
-    >>> p = MaskedSum(graphs.ring(3), sigma=8.0, grid=1.0, centre=10.0, sensitivity=4.0)
-    >>> quantised(p, np.array([8.5, 10.4, 11.5])).tolist()
-    [-1, 0, 2]
-    """
-    return _nearest(values / protocol.step) - protocol.centre_steps
-
-
-def _nearest(steps: FloatArray) -> IntArray:
-    # steps + ½ would be rounded; the distance to the floor is exact where it is less than ½
-    below = np.floor(steps)
-    return below.astype(np.int64) + (steps - below >= 0.5)
-
-
-def contributions(integers: IntArray, noise: IntArray) -> npt.NDArray[np.uint64]:
-    """k + η modulo 2⁶⁴, which every modulus divides: what is hidden by the pads."""
-    return integers.astype(np.uint64) + noise.astype(np.uint64)
-
-
-def add_pads(state: npt.NDArray[np.uint64], u: int, others: IntArray, pads: npt.NDArray[np.uint64]) -> None:
-    """Add the pads that u shares with `others`, in place: plus at the smaller number of a pair, minus at the larger."""
-    first = others > u
-    state[u] += pads[first].sum(axis=0, dtype=np.uint64)
-    state[u] -= pads[~first].sum(axis=0, dtype=np.uint64)
-    state[others[first]] -= pads[first]
-    state[others[~first]] += pads[~first]
-
-
-def reduced(state: npt.NDArray[np.uint64], modulus: int) -> npt.NDArray[np.uint64]:
-    """Modulo q, a power of two up to 2⁶³."""
-    return state & np.uint64(modulus - 1)
-
-
-def opened(total: npt.NDArray[np.uint64], modulus: int) -> IntArray:
-    """The representative between −q/2 and q/2.
-
-    >>> opened(np.array([3, 7], dtype=np.uint64), 8).tolist()
-    [3, -1]
-    """
-    signed = total.astype(np.int64)
-    return np.where(signed >= modulus // 2, signed - modulus, signed)
-
-
-# ── averaging ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True)
-class Averaging:
-    """The weights (a_t, b_t) of every step, and how far n times the mean may be from the sum at the end."""
-
-    weights: tuple[tuple[float, float], ...]
-    mixing_error: float
-    rounding_error: float
-
-    @property
-    def rounds(self) -> int:
-        """T."""
-        return len(self.weights)
-
-
-def averaging(graph: Graph, modulus: int) -> Averaging:
-    """The fewest steps after which n times the mean of integers modulo q rounds to their sum, for everybody.
-
-    >>> from netdp import graphs
-    >>> averaging(graphs.hypercube(8), 2**32).rounds
-    45
-    """
-    n = graph.n
-    gap = spectral_gap(graph)
-    rho = min(max(1.0 - gap * (1 - 1e-6), 1e-3), 1 - 1e-15)
-    theta = math.acosh(1 / rho)
-    scale = n * math.sqrt(n) * modulus / 2
-    # cosh(Tθ) ≥ e^{Tθ}/2
-    rounds = max(1, math.ceil(math.log(2 * scale / _MIXING_LEFT) / theta))
-    b = 1 / math.cosh(min(2 * theta, 300))
-    kappa = (1 + b) * (2 * int(graph.degrees.max()) + 6) + 8 * b + 3
-    left = np.arange(rounds, dtype=np.float64)  # T − s
-    fade = np.exp(-left * theta) * (1 + np.exp(-2 * (rounds - left) * theta))  # c_s/c_T, rounded up: c_T ≥ e^{Tθ}/2
-    on_mean = fade * np.sinh(np.minimum((left + 1) * theta, 300)) / math.sinh(theta)
-    late = (left + 1) * theta > 300
-    on_mean[late] = math.exp(theta) / math.sinh(theta)
-    amplified = float((on_mean + math.sqrt(n) * fade * (left + 1)).sum())
-    rounding = n * (modulus / 2) * UNIT * (kappa * amplified + 4) * 1.01
-    if modulus > 2**52 or rounding > _ROUNDING_LEFT:
-        raise Unsupported(
-            f"averaging on {graph!r} modulo 2^{modulus.bit_length() - 1} takes {rounds} rounds, in which doubles may be wrong by "
-            f"{rounding:.2g} in the sum, so it need not be exact; use spread='flood', a coarser grid, or a smaller modulus"
-        )
-    weights = [(1.0, 0.0)]
-    for t in range(1, rounds):
-        # c_{t−1}/c_{t+1}, without large numbers
-        b = math.exp(-2 * theta) * (1 + math.exp(-2 * (t - 1) * theta)) / (1 + math.exp(-2 * (t + 1) * theta))
-        weights.append((1.0 + b, b))
-    return Averaging(tuple(weights), 2 * scale * math.exp(-rounds * theta), rounding)
+__all__ = [
+    "SLACK",
+    "SPREADS",
+    "UNITS",
+    "Averaging",
+    "MaskedSum",
+    "add_pads",
+    "averaging",
+    "averaging_end",
+    "averaging_row",
+    "averaging_start",
+    "averaging_step",
+    "averaging_update",
+    "contribution",
+    "from_bytes",
+    "nearest",
+    "opened",
+    "quantised",
+    "quantised_records",
+    "record_tables",
+    "reduced",
+    "summed_records",
+    "to_bytes",
+    "wire_width",
+]

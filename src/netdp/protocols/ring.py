@@ -10,23 +10,39 @@ Or distributed (Remark 1): N(0, σ²/n) at every hop, N(0, σ²) at the first.
 
 **Closing.** As printed, the last users' contributions may reach the released token without any cover. By default the last
 user therefore adds fresh noise N(0, σ²) (histogram: γn fresh random elements) before the release.
+
+**On a grid** the sum is what a wire can carry: the token holds whole numbers, a value is its number of grid steps,
+⌊x/g + ½⌋, and every noise is a discrete Gaussian whose variance, in squared steps, is rounded up to a whole number. The
+token only adds, so nothing is ever rounded again. `ring_contributions` and `ring_add` are the steps of a user, the same
+in a simulation and on a wire.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
 from netdp.errors import InvalidValue
-from netdp.numerics.arrays import FloatArray
+from netdp.numerics.arrays import FloatArray, IntArray
 from netdp.numerics.checks import count, positive, scale, share_or_switch
 
 from .base import Protocol
+from .grid import grid_distance, grid_step, nearest, power_below, squared_steps
 
 RING_NOISES = ("single", "distributed")
+
+Draw: TypeAlias = Callable[[int, int], IntArray]
+"""Independent discrete Gaussians: (variance in squared steps, how many) → whole numbers."""
+
+_FINEST = 2**40  # variance in squared steps that the exact sampler draws
+_ROOM = 2**62  # all contributions together stay below this: the token is a 64-bit number
+_LARGEST_NOISE = 2**33  # no draw of the sampler is larger
 
 
 def _ring_size(n: object) -> int:
@@ -48,10 +64,14 @@ class RingSum(Protocol):
     closing : the last user adds noise of variance closing·σ² before the token is released; True means 1, False none.
         Without it some users have no protection.
     sensitivity : Δ, the largest L2 distance of two values that one contribution can take.
+    grid : None for real numbers; or the step of a grid, a power of two: the token then holds whole numbers.
+    dimension : how many numbers a value has, at most. On a grid rounding moves more of them further apart.
 
     >>> p = RingSum(10, rounds=3, sigma=2.0)
     >>> np.flatnonzero(p.hop_noise).tolist()              # 0, 9, 18, 27: in turn users 0, 9, 8, 7
     [0, 9, 18, 27]
+    >>> p.replace(grid=0.125).hop_variances[:10].tolist()
+    [256, 0, 0, 0, 0, 0, 0, 0, 0, 256]
     """
 
     kind: ClassVar[str] = "ring-sum"
@@ -61,6 +81,8 @@ class RingSum(Protocol):
     noise: str = "single"
     closing: float = True
     sensitivity: float = 1.0
+    grid: float | None = None
+    dimension: int = 1
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n", _ring_size(self.n))
@@ -70,10 +92,68 @@ class RingSum(Protocol):
         self._set(closing=share_or_switch("closing", self.closing, 1.0))
         if self.noise not in RING_NOISES:
             raise InvalidValue(f"unknown noise {self.noise!r}; choose one of {', '.join(RING_NOISES)}")
+        self._set(grid=grid_step(self.grid), dimension=count("dimension", self.dimension))
+        if self.grid is not None:
+            self._check_grid(self.grid)
+
+    def _check_grid(self, step: float) -> None:
+        if self.sigma < step:
+            raise InvalidValue(
+                f"sigma={self.sigma:g} is less than one step of the grid {step:g}; give a grid of at most "
+                f"{power_below(self.sigma)!r}"
+            )
+        if max(int(self.hop_variances.max()), self.closing_variance) > _FINEST or self.sensitivity / step > 2**40:
+            raise InvalidValue(
+                f"the grid {step:g} is too fine for sigma={self.sigma:g} and sensitivity={self.sensitivity:g}: a noise may "
+                "have a deviation of 2²⁰ steps, Δ 2⁴⁰ steps; give a coarser grid"
+            )
+        if self.most_steps < 2 * self.sensitivity / step:
+            raise InvalidValue(
+                f"{self.rounds * self.n:,} contributions of {self.sensitivity / step:.1e} grid steps do not fit into a 64-bit "
+                "token; give a coarser grid"
+            )
+
+    @property
+    def most_steps(self) -> int:
+        """The largest number of grid steps that a value may have, so that the token stays a 64-bit number."""
+        return _ROOM // (self.rounds * self.n) - 2 * _LARGEST_NOISE
+
+    @property
+    def step(self) -> float:
+        """The step of the grid; refuses where there is none."""
+        if self.grid is None:
+            raise InvalidValue("this RingSum is in real numbers and has no grid; state grid=, a power of two")
+        return self.grid
+
+    @property
+    def distance(self) -> float:
+        """How far apart, in grid steps and L2 norm, two values of one contribution can be after rounding."""
+        return grid_distance(self.sensitivity, self.step, self.dimension)
+
+    @cached_property
+    def hop_variances(self) -> IntArray:
+        """On a grid: the variance of every hop's noise in squared steps, rounded up, without the closing noise."""
+        hops = np.zeros(self.rounds * self.n, dtype=np.int64)
+        square = Fraction(self.sigma) ** 2
+        first = min(squared_steps(square, self.step), _FINEST + 1)
+        if self.noise == "single":
+            hops[:: self.n - 1] = first
+        else:
+            hops[:] = min(squared_steps(square / self.n, self.step), _FINEST + 1)
+            hops[0] = first
+        hops.flags.writeable = False
+        return hops
+
+    @property
+    def closing_variance(self) -> int:
+        """On a grid: the variance of the closing noise in squared steps, rounded up; 0 if there is none."""
+        return squared_steps(Fraction(self.closing) * Fraction(self.sigma) ** 2, self.step)
 
     @property
     def hop_noise(self) -> FloatArray:
         """The standard deviation of the noise added at each of the rounds·n hops, without the closing noise."""
+        if self.grid is not None:
+            return self.grid * np.sqrt(self.hop_variances.astype(np.float64))
         hops = np.zeros(self.rounds * self.n)
         if self.noise == "single":
             hops[:: self.n - 1] = self.sigma
@@ -85,6 +165,8 @@ class RingSum(Protocol):
     @property
     def closing_noise(self) -> float:
         """The standard deviation of the noise that the last user adds before the release."""
+        if self.grid is not None:
+            return self.grid * math.sqrt(self.closing_variance)
         return self.sigma * math.sqrt(self.closing)
 
     @property
@@ -96,7 +178,97 @@ class RingSum(Protocol):
         return (
             f"ring of {self.n:,} users; a token goes round {self.rounds} time{'s' if self.rounds > 1 else ''}, "
             f"σ={self.sigma:g} ({self.noise} noise) Δ={self.sensitivity:g}{'' if self.closing else ', no closing noise'}"
+            f"{'' if self.grid is None else f'; whole numbers on a grid of {self.grid:g}'}"
         )
+
+
+# ── the steps of a user on a grid ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def hops_of(protocol: RingSum, u: int) -> tuple[int, ...]:
+    """The hops at which user u holds the token: u, u + n, u + 2n, …
+
+    >>> hops_of(RingSum(4, rounds=3, sigma=1.0), 2)
+    (2, 6, 10)
+    """
+    if not 0 <= u < protocol.n:
+        raise InvalidValue(f"the ring has users 0 … {protocol.n - 1}, there is no user {u}")
+    return tuple(range(u, protocol.rounds * protocol.n, protocol.n))
+
+
+def ring_steps(protocol: RingSum, values: FloatArray) -> IntArray:
+    """Values in grid steps, ⌊x/g + ½⌋; refuses numbers that a token of so many contributions could not hold.
+
+    >>> ring_steps(RingSum(4, rounds=1, sigma=1.0, grid=0.5), np.array([0.2, 0.75, -1.0])).tolist()
+    [0, 2, -2]
+    """
+    steps = np.asarray(values, dtype=np.float64) / protocol.step
+    wrong = ~(np.abs(steps) <= protocol.most_steps)
+    if wrong.any():
+        raise InvalidValue(
+            f"the value {np.asarray(values)[wrong].flat[0]!r} has more than {protocol.most_steps:.2g} steps of the grid "
+            f"{protocol.step:g}: {protocol.rounds * protocol.n:,} of them would not fit into a 64-bit token"
+        )
+    return nearest(steps)
+
+
+def ring_noises(protocol: RingSum, u: int, columns: int, draw: Draw) -> tuple[IntArray, IntArray]:
+    """All noise of user u, drawn once: (rounds, columns) in the order of its hops, and the closing noise (columns,).
+
+    The closing noise is zero for everybody but the last user. Nothing is drawn where there is no noise.
+    """
+    noises = np.zeros((protocol.rounds, columns), dtype=np.int64)
+    for row, hop in enumerate(hops_of(protocol, u)):
+        if variance := int(protocol.hop_variances[hop]):
+            noises[row] = draw(variance, columns)
+    closing = np.zeros(columns, dtype=np.int64)
+    if u == protocol.n - 1 and protocol.closing_variance:
+        closing += draw(protocol.closing_variance, columns)
+    return noises, closing
+
+
+def ring_contributions(protocol: RingSum, u: int, value: FloatArray, draw: Draw) -> IntArray:
+    """What user u adds to the token at each of its hops, (rounds, d) whole numbers, all noise inside.
+
+    `value` is (d,), the same in every round, or (rounds, d). The last user's last contribution holds the closing noise.
+
+    >>> zeros = lambda variance, size: np.zeros(size, dtype=np.int64)
+    >>> ring_contributions(RingSum(4, rounds=2, sigma=1.0, grid=0.5), 1, np.array([1.0]), zeros).tolist()
+    [[2], [2]]
+    """
+    given = np.asarray(value, dtype=np.float64)
+    columns = given.shape[-1] if given.ndim else 0
+    if given.shape not in ((columns,), (protocol.rounds, columns)) or not 1 <= columns <= protocol.dimension:
+        raise InvalidValue(
+            f"a value has shape (d,) or ({protocol.rounds}, d) with d ≤ dimension={protocol.dimension}, got {given.shape}; "
+            "rounding more columns moves values further apart, so state dimension="
+        )
+    noises, closing = ring_noises(protocol, u, columns, draw)
+    noises += ring_steps(protocol, given)
+    noises[-1] += closing
+    return noises
+
+
+def ring_add(token: IntArray, contribution: IntArray) -> IntArray:
+    """The token after a hop; refuses what a 64-bit number cannot hold, which no honest run reaches.
+
+    >>> ring_add(np.array([3]), np.array([-5])).tolist()
+    [-2]
+    """
+    before, added = np.asarray(token, dtype=np.int64), np.asarray(contribution, dtype=np.int64)
+    if before.shape != added.shape:
+        raise InvalidValue(f"the token has {before.shape} numbers, the contribution {added.shape}; they must be alike")
+    with np.errstate(over="ignore"):
+        after = before + added
+    if ((before ^ after) & (added ^ after) < 0).any():
+        raise InvalidValue("the token does not fit into 64 bits after this contribution: somebody added too much")
+    return after
+
+
+def ring_mean(protocol: RingSum, token: IntArray) -> FloatArray:
+    """The mean of all contributions, read off the released token."""
+    mean: FloatArray = np.asarray(token, dtype=np.float64) * (protocol.step / (protocol.rounds * protocol.n))
+    return mean
 
 
 @dataclass(frozen=True)

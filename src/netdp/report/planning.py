@@ -14,22 +14,28 @@ from netdp.planning.token.plan import TokenPlan
 from netdp.privacy.readable import readable
 
 
-def plan_table(plan: GossipPlan) -> RenderableType:
-    """What was chosen, the alternatives, local DP and a trusted curator."""
+def plan_table(plan: GossipPlan, beside: MaskedPlan | None = None) -> RenderableType:
+    """What was chosen, the alternatives, local DP and a trusted curator; a masked sum at the same target, if it is given."""
     graph, target = plan.graph, plan.target
     asked = f"ε ≤ {target.epsilon:g}" if target.epsilon is not None else "the policy"
     subject = f"{graph.name}: {graph.n:,} parties, {graph.m:,} edges"
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("gossip")
-    for title in ("rounds", "σ", "κ", "r", "sent", "worst ε", "error", "×curator"):
+    for title in ("rounds", "σ", "κ", "r", "bytes", "max ε", "error", "×curator"):
         table.add_column(title, justify="right", no_wrap=True)  # names wrap, numbers are never cut
     for option in plan.options:
         p, best = option.protocol, option is plan.best
         table.add_row(
             f"{option.name}{', accelerated' if p.accelerated else ''}",
-            str(p.rounds), f"{p.sigma:g}", f"{p.masks:g}", f"{p.refresh:g}", f"{option.messages:,.0f}",
+            str(p.rounds), f"{p.sigma:g}", f"{p.masks:g}", f"{p.refresh:g}", f"{8 * p.rounds:,}",
             readable(plan.worst_epsilon(option)), readable(option.rmse), f"{option.rmse / plan.curator_rmse:.2f}",
             style="green" if best else None,
+        )  # fmt: skip
+    for way in () if beside is None else beside.options:
+        table.add_row(
+            f"masked sum, {way.name}", str(way.protocol.rounds), f"{way.protocol.sigma:g}", "", "",
+            f"{way.protocol.link_bytes:,}", readable(way.guarantee.worst_epsilon(plan.delta)), readable(way.rmse),
+            f"{way.rmse / plan.curator_rmse:.2f}",
         )  # fmt: skip
     for name, rmse in (("local DP", plan.local_rmse), ("trusted curator", plan.curator_rmse)):
         table.add_row(name, *[""] * 6, readable(rmse), f"{rmse / plan.curator_rmse:.2f}")
@@ -38,6 +44,7 @@ def plan_table(plan: GossipPlan) -> RenderableType:
         Text(f"{plan.holds}\n"),
         table,
         Text(f"\n{_chosen(plan.best)}"),
+        *([] if beside is None else [Text(_masked_sum(beside))]),
         *(Text(note, style="dim") for note in plan.notes),
     )  # fmt: skip
 
@@ -67,9 +74,15 @@ def _chosen(option: GossipOption) -> str:
     kind = {"exact": "exact, a matching attack exists", "upper": "upper, a proved bound"}[c.claim.value]
     return (
         f"chosen: Gossip({', '.join(['graph', f'rounds={p.rounds}', f'sigma={p.sigma!r}', *extras])})\n"
-        f"claim: {kind}; κ: masks, r: refresh, sent: messages per party"
+        f"claim: {kind}"
+        "\nκ: masks, r: refresh, bytes: over a link, each way, for one number"
         "\nerror: predicted, the largest over all values from an interval of length Δ"
     )
+
+
+def _masked_sum(plan: MaskedPlan) -> str:
+    against = "any single party" if plan.colluders == 1 else f"any {plan.colluders} parties together"
+    return f"masked sum: -p masked, exact integers; holds against {against}"
 
 
 def shuffle_table(plan: ShufflePlan) -> RenderableType:

@@ -8,10 +8,16 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from netdp.errors import InvalidValue
 from netdp.graphs import Graph
+from netdp.mechanisms.discrete_gaussian import words_from
+from netdp.mechanisms.fine_gaussian import FineGaussian
 from netdp.numerics.arrays import FloatArray, IntArray
 from netdp.numerics.kernels import csr_times_block
 from netdp.protocols import ErdosRenyiGossip, Gossip, VaryingGossip
+from netdp.protocols.gossip import gossip_step, gossip_steps, gossip_weights, summed
+from netdp.protocols.grid import held_in_steps, lowest_of
+from netdp.protocols.ring import Draw
 from netdp.views import Transcript, transcribe
 
 from .run import Normal, Record, Run, Values, execute, prepared
@@ -23,6 +29,8 @@ _EDGES_AT_ONCE = 65_536
 @execute.register
 def _gossip(protocol: Gossip, values: Values, seed: int, normal: Normal, record: Any) -> Run:
     data, observers = prepared(values, protocol, record)
+    if protocol.grid is not None:
+        return _on_a_grid(protocol, data, values.bounds, seed, observers)
     noise = protocol.sigma * normal(data.shape)
     start = data + noise
     edges, masks = add_masks(protocol.graph, protocol.mask_variance, start, normal, observers)
@@ -33,6 +41,56 @@ def _gossip(protocol: Gossip, values: Values, seed: int, normal: Normal, record:
     estimates, refreshes = mix(start, matrices, protocol.chebyshev, tau, normal, watch)
     kept = watch.record(data, noise, masks, edges, refreshes) if observers else None
     return Run(estimates, transcript, seed, protocol, kept)
+
+
+def _on_a_grid(protocol: Gossip, data: FloatArray, bounds: Any, seed: int, observers: tuple[int, ...]) -> Run:
+    """The whole numbers that peers would send; noise from NumPy's words. The record is in units of the values."""
+    integers = gossip_on_the_grid(protocol, data, bounds)
+    draw = discrete(seed)
+    (n, d), own = integers.shape, list(observers)
+    noise = draw(protocol.start_variance, n * d).reshape(n, d)
+    state = summed(integers, noise)
+    weights = [gossip_weights(protocol, u) for u in range(n)]
+    transcript = transcribe(protocol)
+    watch = Watch(transcript, observers)
+    refreshes = []
+    for t in range(protocol.rounds):
+        if t and protocol.fresh_variance:
+            fresh = draw(protocol.fresh_variance, n * d).reshape(n, d)
+            refreshes.append(_real(protocol, fresh[own]))
+            state = summed(state, fresh)
+        watch.see(t, _real(protocol, state))
+        state = np.stack([gossip_step(row, state[u], {v: state[v] for v in row}) for u, row in enumerate(weights)])
+    kept = None
+    if observers:
+        no_masks = np.empty((0, d)), np.empty((0, 2), dtype=np.int64)
+        kept = watch.record(_real(protocol, integers), _real(protocol, noise), *no_masks, refreshes)
+    return Run(_real(protocol, state), transcript, seed, protocol, kept)
+
+
+def _real(protocol: Gossip, numbers: IntArray) -> FloatArray:
+    return numbers.astype(np.float64) * protocol.step
+
+
+def gossip_on_the_grid(protocol: Gossip, data: FloatArray, bounds: Any) -> IntArray:
+    """The values in grid steps, (n, d), held to what the privacy rests on."""
+    if data.shape[1] > protocol.dimension:
+        raise InvalidValue(
+            f"values have {data.shape[1]} columns, the protocol states dimension={protocol.dimension}; every column is rounded, "
+            f"so state dimension={data.shape[1]}"
+        )
+    integers = gossip_steps(protocol, data)
+    if protocol.dimension > 1:
+        return integers
+    low = lowest_of(bounds)
+    lowest = None if low is None else int(gossip_steps(protocol, np.array([low]))[0])
+    return held_in_steps(integers, protocol.distance, lowest, protocol.sensitivity)
+
+
+def discrete(seed: int) -> Draw:
+    """Discrete Gaussians of any parameter, from NumPy's words: for simulation."""
+    words = words_from(np.random.default_rng(seed))
+    return lambda variance, size: FineGaussian(variance).sample((size,), words)
 
 
 @execute.register

@@ -18,10 +18,22 @@ from netdp.mechanisms.discrete_gaussian import DiscreteGaussian, words_from
 from netdp.numerics.arrays import FloatArray, IntArray
 from netdp.numerics.kernels import csr_times_block
 from netdp.protocols import MaskedSum
-from netdp.protocols.masked import SLACK, add_pads, contributions, opened, quantised, reduced
+from netdp.protocols.masked import (
+    SLACK,
+    add_pads,
+    averaging_end,
+    averaging_start,
+    averaging_update,
+    contribution,
+    opened,
+    quantised,
+    record_tables,
+    reduced,
+    summed_records,
+)
 from netdp.views import Transcript
 
-from .run import Normal, Run, Values, execute, prepared
+from .run import Normal, Run, Values, execute, observers_of, prepared
 
 _NOISE, _PADS = 0, 1  # different streams of one seed
 
@@ -53,8 +65,12 @@ class MaskedRecord:
 
 @execute.register
 def _masked(protocol: MaskedSum, values: Values, seed: int, normal: Normal, record: Any) -> Run:
-    data, observers = prepared(values, protocol, record)
-    integers = on_the_grid(protocol, data, values.bounds)
+    if protocol.unit == "record":
+        observers = observers_of(protocol, record)
+        data, integers = added_up(protocol, values)
+    else:
+        data, observers = prepared(values, protocol, record)
+        integers = on_the_grid(protocol, data, values.bounds)
     source = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_NOISE,)))
     noise = DiscreteGaussian(protocol.share).sample(data.shape, words_from(source))
     published, edges, pads = publish(protocol, integers, noise, seed, observers)
@@ -72,18 +88,19 @@ def _masked(protocol: MaskedSum, values: Values, seed: int, normal: Normal, reco
 
 
 def on_the_grid(protocol: MaskedSum, data: FloatArray, bounds: Any) -> IntArray:
-    """The values in grid steps, held to what the privacy rests on: within Δ of the centre, and of each other."""
+    """The values in grid steps, held to what privacy and modulus rest on: within Δ of each other, within reach of the centre."""
     if data.shape[1] > protocol.dimension:
         raise InvalidValue(
             f"values have {data.shape[1]} columns, the protocol states dimension={protocol.dimension}; rounding more columns "
             f"moves values further apart, so state dimension={data.shape[1]}"
         )
-    far = np.abs(data - protocol.centre) > protocol.sensitivity * (1 + SLACK)
+    reach, name = (protocol.sensitivity, "sensitivity") if protocol.reach is None else (protocol.reach, "reach")
+    far = np.abs(data - protocol.centre) > reach * (1 + SLACK)
     if far.any():
         party, column = (int(i) for i in np.argwhere(far)[0])
         raise InvalidValue(
-            f"the value of party {party}, {data[party, column]:g}, is further than the sensitivity {protocol.sensitivity:g} from "
-            f"the centre {protocol.centre:g}; state centre=, the public middle of all values, or a larger sensitivity"
+            f"the value of party {party}, {data[party, column]:g}, is further than the {name} {reach:g} from "
+            f"the centre {protocol.centre:g}; state centre=, the public middle of all values, or a larger {name}"
         )
     integers = quantised(protocol, data)
     if protocol.dimension == 1:
@@ -100,12 +117,33 @@ def on_the_grid(protocol: MaskedSum, data: FloatArray, bounds: Any) -> IntArray:
     return integers
 
 
+def added_up(protocol: MaskedSum, values: Values) -> tuple[FloatArray, IntArray]:
+    """Every party's sum over its records, (n, d), as it is and in grid steps, each record held to the norm Δ.
+
+    Real peers clip a sum to its reach without a word; here it is refused, as a simulation has nothing to hide. Values are a
+    sequence of n tables, one per party: (records, d) numbers, where d = 1 also (records,). A party may have none.
+    """
+    if values.bounds is not None:
+        raise InvalidValue(
+            f"bounds={values.bounds!r} with unit='record': the L2 norm of every record is held to the sensitivity "
+            f"{protocol.sensitivity:g}; clip records before"
+        )
+    tables = record_tables(protocol, values.given)
+    integers = []
+    for party, table in enumerate(tables):
+        try:
+            integers.append(summed_records(protocol, table))
+        except InvalidValue as problem:
+            raise InvalidValue(f"party {party}: {problem}") from None
+    return np.stack([table.sum(axis=0) for table in tables]), np.stack(integers)
+
+
 def publish(
     protocol: MaskedSum, integers: IntArray, noise: IntArray, seed: int, observers: tuple[int, ...] = ()
 ) -> tuple[npt.NDArray[np.uint64], IntArray, npt.NDArray[np.uint64]]:
     """The y of all parties, and the edges and pads that the observers know."""
-    state = contributions(integers, noise)
-    n, columns = state.shape
+    n, columns = integers.shape
+    state = np.zeros((n, columns), dtype=np.uint64)
     known_edges, known_pads = [np.empty((0, 2), dtype=np.int64)], [np.empty((0, columns), dtype=np.uint64)]
     watched = np.isin(np.arange(n), observers)
     for u in range(n - 1):
@@ -118,7 +156,7 @@ def publish(
         if observers and known.any():
             known_edges.append(np.column_stack([np.full(np.count_nonzero(known), u, dtype=np.int64), others[known]]))
             known_pads.append(pads[known])
-    return reduced(state, protocol.q), np.vstack(known_edges), np.vstack(known_pads)
+    return contribution(protocol, integers, noise, state), np.vstack(known_edges), np.vstack(known_pads)
 
 
 def later_neighbours(protocol: MaskedSum, u: int) -> IntArray:
@@ -145,13 +183,11 @@ def spread(protocol: MaskedSum, published: npt.NDArray[np.uint64]) -> npt.NDArra
     if protocol.spread == "flood":
         return np.broadcast_to(total, published.shape)
     W = mixing_matrix(protocol.graph)
-    half = q // 2
-    previous = state = (published.astype(np.int64) - half).astype(np.float64)
+    previous = state = averaging_start(published, q)
     for a, b in protocol.averaging.weights:
         mixed = csr_times_block(W.indptr, W.indices, W.data, state)
-        previous, state = state, a * mixed - b * previous
-    sums = np.rint(n * state).astype(np.int64)
-    found = reduced((sums + n * half).astype(np.uint64), q)
+        previous, state = state, averaging_update(mixed, a, b, previous)
+    found = averaging_end(state, n, q)
     if not (found == total).all():  # must not happen; never hand out a sum that is not exact
         raise NetdpError(
             f"averaging on {protocol.graph!r} did not become exact; use spread='flood', and please report this"

@@ -5,7 +5,7 @@ Values are (n,) or (n, d), the same at every visit; for `RingSum` also (rounds, 
 
 **What is read at the end** (`Run.estimates`, the same row for everybody):
 
-    RingSum         the token over rounds·n: the mean of all contributions
+    RingSum         the token over rounds·n: the mean of all contributions; on a grid whole numbers are added
     PathSum         the tokens over the number of contributing steps, which is public as the paths are: the mean of the
                     contributions on the paths
     WalkSum         the tokens over the *expected* number of contributing steps: an unbiased estimate of the mean
@@ -35,9 +35,11 @@ import numpy as np
 import numpy.typing as npt
 
 from netdp.errors import InvalidValue, Unsupported
+from netdp.mechanisms.discrete_gaussian import DiscreteGaussian, words_from
 from netdp.numerics.arrays import FloatArray, IntArray
+from netdp.protocols.grid import held_in_steps, lowest_of
 from netdp.protocols.path import PathSum, UserArray, first_visits
-from netdp.protocols.ring import RingHistogram, RingSum
+from netdp.protocols.ring import Draw, RingHistogram, RingSum, ring_add, ring_mean, ring_noises, ring_steps
 from netdp.protocols.walk import GraphWalkSum, WalkHistogram, WalkSum
 from netdp.views.token import TokenTranscript, ring_path
 
@@ -118,6 +120,9 @@ def _ring_sum(protocol: RingSum, values: Values, seed: int, normal: Normal, reco
     observers = observers_of(protocol, record)
     path = ring_path(protocol)
     n = protocol.n
+    if protocol.grid is not None:
+        token, seen = carry_integers(protocol, ring_on_the_grid(protocol, data, values.bounds), seed, observers)
+        return _run(protocol, ring_mean(protocol, token), (path,), seed, seen)
 
     def gifts(_: int, first: int, last: int) -> FloatArray:
         return data[np.arange(first, last) // n, path[first:last]]
@@ -125,6 +130,70 @@ def _ring_sum(protocol: RingSum, values: Values, seed: int, normal: Normal, reco
     noise = protocol.hop_noise, protocol.closing_noise
     release, kept = _carry(n, (path,), gifts, (noise,), data.shape[2], normal, observers)
     return _run(protocol, release.sum(axis=0) / len(path), (path,), seed, kept)
+
+
+def ring_on_the_grid(protocol: RingSum, data: FloatArray, bounds: Any) -> IntArray:
+    """The values of every round in grid steps, (rounds, n, d), held to what the privacy rests on."""
+    if data.shape[2] > protocol.dimension:
+        raise InvalidValue(
+            f"values have {data.shape[2]} columns, the protocol states dimension={protocol.dimension}; rounding more columns "
+            f"moves values further apart, so state dimension={data.shape[2]}"
+        )
+    integers = ring_steps(protocol, data)
+    if protocol.dimension > 1:
+        return integers
+    low = lowest_of(bounds)
+    lowest = None if low is None else int(ring_steps(protocol, np.array([low]))[0])
+    return held_in_steps(integers, protocol.distance, lowest, protocol.sensitivity)
+
+
+def carry_integers(
+    protocol: RingSum, integers: IntArray, seed: int, observers: tuple[int, ...]
+) -> tuple[IntArray, TokenRecord | None]:
+    """The released token, (d,) whole numbers, and the record; noise from a stream of its own."""
+    (rounds, n, d), path = integers.shape, ring_path(protocol)
+    draw = pooled(protocol, d, seed)
+    noises, closing = np.empty((rounds, n, d), dtype=np.int64), np.zeros(d, dtype=np.int64)
+    for u in range(n):
+        noises[:, u], last = ring_noises(protocol, u, d, draw)
+        closing += last
+    given, noise = integers.reshape(-1, d), noises.reshape(-1, d)
+    token = np.zeros(d, dtype=np.int64)
+    watched, arrivals = np.isin(path, observers), []
+    for hop, u in enumerate(path.tolist()):
+        if watched[hop]:
+            arrivals.append(token)
+        token = ring_add(token, given[hop] + noise[hop])
+        if hop == len(path) - 1 and u == n - 1:
+            token = ring_add(token, closing)
+    if not observers:
+        return token, None
+    at = np.flatnonzero(watched)
+
+    def real(numbers: IntArray) -> FloatArray:
+        return np.asarray(numbers, dtype=np.float64) * protocol.step
+
+    return token, TokenRecord(
+        observers=observers,
+        visits=np.column_stack([np.zeros_like(at), at, path[at]]).astype(np.int64),
+        arrivals=real(np.array(arrivals).reshape(-1, d)),
+        contributions=real(given[at]),
+        noises=real(noise[at]),
+        starts=np.full((1, d), 0.0 if watched[0] else np.nan),
+        closings=real(closing[None]) if watched[-1] else np.full((1, d), np.nan),
+        release=real(token[None]),
+    )
+
+
+def pooled(protocol: RingSum, columns: int, seed: int) -> Draw:
+    """A draw from as many discrete Gaussians as a run takes, made at once: the sampler is fast in bulk only."""
+    words = words_from(_stream(seed))
+    needed = np.append(protocol.hop_variances, protocol.closing_variance)
+    pools = {
+        v: iter(DiscreteGaussian(v).sample((times, columns), words))
+        for v, times in zip(*(part.tolist() for part in np.unique(needed[needed > 0], return_counts=True)), strict=True)
+    }
+    return lambda variance, size: next(pools[variance])
 
 
 @execute.register

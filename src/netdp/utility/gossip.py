@@ -7,10 +7,17 @@ squared error around the true mean x̄, averaged over the parties, is
        mixing                        noise and masks                   refresh
 
 Without values, mixing is bounded for all values from an interval of length Δ (`spectral`): exactly ρ²Δ²/4 where the spectrum
-is at hand, and by the Frobenius norm, which is no smaller, on large graphs.
+is at hand, and by the Frobenius norm, which is no smaller, on large graphs. A set of diameter Δ in d dimensions lies in a ball
+of radius Δ√(d/(2(d+1))) (Jung), so vectors may be spread 2d/(d+1) times as much as numbers.
+
+On a grid of step g every value is rounded, and every state after each of T steps: each time by at most g/2 per number, and W
+is no larger than 1, so the answer moves by at most ρ = (T+1)·√d·g/2 (root mean square over the parties). By the triangle
+inequality the mean squared error grows by at most 2ρ·r + ρ², r the root of the error without.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +40,26 @@ _SPECTRAL = 600
 
 @predictions.register
 def _gossip_error(protocol: Gossip, values: npt.ArrayLike | None = None) -> ExpectedError:
+    if protocol.dimension > 1 and values is None:
+        d = protocol.dimension
+        one = predictions(protocol.replace(dimension=1, grid=None))
+        real = ExpectedError(d * one.noise, d * one.masks, d * one.refresh, 2 * d / (d + 1) * one.mixing)
+    else:
+        real = _in_real_numbers(protocol, values)
+    return real if protocol.grid is None else _rounded(protocol, real, values)
+
+
+def _rounded(protocol: Gossip, real: ExpectedError, values: npt.ArrayLike | None) -> ExpectedError:
+    columns = protocol.dimension if values is None else party_values(values, protocol.n).shape[1]
+    square = protocol.step**2
+    noise = real.noise * (protocol.start_variance * square / protocol.sigma**2)
+    fresh = real.refresh * (protocol.fresh_variance * square / protocol.refresh_variance) if real.refresh else 0.0
+    moved = (protocol.rounds + 1) * np.sqrt(columns) * protocol.step / 2
+    without = ExpectedError(noise=noise, refresh=fresh, mixing=real.mixing)
+    return replace(without, rounding=float(2 * moved * without.rmse + moved**2))
+
+
+def _in_real_numbers(protocol: Gossip, values: npt.ArrayLike | None) -> ExpectedError:
     if values is None and (protocol.graph.laplacian_spectrum is not None or protocol.n <= _SPECTRAL):
         return SpectralError(protocol.graph, protocol.mixing, protocol.rounds).of(protocol)
     graph, W = protocol.graph, protocol.matrix

@@ -28,6 +28,7 @@ from netdp.errors import Unsupported
 from netdp.numerics.arrays import FloatArray
 from netdp.numerics.values import party_values
 from netdp.protocols import GraphWalkSum, PathSum, RingHistogram, RingSum, WalkHistogram, WalkSum
+from netdp.protocols.ring import ring_steps
 
 from .error import ExpectedError, predictions
 
@@ -38,7 +39,20 @@ MAX_USERS = 2000
 @predictions.register
 def _ring(protocol: RingSum, values: npt.ArrayLike | None = None) -> ExpectedError:
     variance = float((protocol.hop_noise**2).sum()) + protocol.closing_noise**2
-    return ExpectedError(noise=variance * _columns(values, protocol.n) / (protocol.rounds * protocol.n) ** 2)
+    columns = protocol.dimension if values is None else _columns(values, protocol.n)
+    return ExpectedError(
+        noise=variance * columns / (protocol.rounds * protocol.n) ** 2,
+        rounding=0.0 if protocol.grid is None else _rounding(protocol, values),
+    )
+
+
+def _rounding(protocol: RingSum, values: npt.ArrayLike | None) -> float:
+    """What rounding to the grid moves the mean by, squared: known for given values, at most (g/2)² per coordinate."""
+    if values is None:
+        return protocol.dimension * protocol.step**2 / 4
+    data = party_values(values, protocol.n)
+    moved = protocol.step * ring_steps(protocol, data) - data
+    return float((np.mean(moved, axis=0) ** 2).sum())
 
 
 @predictions.register

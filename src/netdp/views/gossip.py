@@ -22,6 +22,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from netdp.errors import Unsupported
 from netdp.numerics.arrays import FloatArray, IntArray
 from netdp.numerics.kernels import csr_times_block
 from netdp.protocols import Gossip, GossipRounds
@@ -35,6 +36,14 @@ class GossipView:
 
     protocol: Gossip | GossipRounds
     observers: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if isinstance(self.protocol, Gossip) and self.protocol.grid is not None:
+            raise Unsupported(
+                f"this Gossip rounds to a grid of {self.protocol.grid:g}, and a linear view speaks of real numbers: "
+                "account(protocol, observers) certifies it; to find σ, calibrate with grid=None, then state grid= and account "
+                "again"
+            )
 
     @classmethod
     def of(cls, protocol: Gossip | GossipRounds, observers: int | str | Iterable[int | str]) -> GossipView:

@@ -36,7 +36,7 @@ import numpy as np
 from scipy import linalg
 
 from netdp.accounting.published.muffliato import theorems
-from netdp.accounting.table import certified, published, published_pairs
+from netdp.accounting.table import published, published_pairs
 from netdp.numerics.arrays import UNIT, FloatArray, Progress
 from netdp.privacy import Claim, Guarantee
 from netdp.protocols import Gossip, GossipRounds, response
@@ -354,8 +354,8 @@ def _slices(length: int, size: int) -> Iterator[slice]:
         yield slice(first, min(first + size, length))
 
 
-@certified.register
-def _gossip(protocol: Gossip, observers: tuple[int, ...], *, progress: Progress | None = None) -> Guarantee:
+def exact_loss(protocol: Gossip, observers: tuple[int, ...], progress: Progress | None = None) -> Guarantee:
+    """What colluding observers learn about every other party, in real numbers; `dithered` enters it in the table."""
     result = factors(GossipView(protocol, observers), progress)
     return certified_statement(protocol, result.values, observers, result.claim, result.slack, result.notes)
 

@@ -19,6 +19,25 @@ others only pass on, add and round what is published, and that is a function of 
 So the loss about u ∈ K is at most that of a curator who publishes Σ_K(k_u + η_u): the noise of |K| parties instead of
 one, **factor 1/|K|**.
 
+**Several attempts.** An honest party publishes at most `attempts` = K times, each time with fresh pads and noise,
+only among a roster of at least n − `absent` parties, all of which have agreed to it by a signed vote, and votes for
+one roster per attempt only. *Claim:* the loss about u against any c parties is at most that of K releases, each with
+the shares of h = n − absent − c honest parties and the same shift: that of one release with K·h shares that is moved
+K times as far (`netdp.accounting.masked.releases`). *Proof.* Pads are bound to attempt and roster, so the theorem
+holds for each roster R of each attempt by itself: O learns S_R = Σ_{R∖O}(k_v + η_v) mod q, with noise drawn for it
+alone. All members of R∖O voted for R; so two rosters of one attempt have no honest member in common, and each has at
+least n − absent − c of them, however O has split the honest parties into groups. Only the at most K rosters in which
+u published depend on k_u; in these grant O the y of all honest members, published or not. Their sums are simulated
+from Z_i = b·D + X_i, i = 1 … K, X_i the noise of h parties, D what u's two values differ by: whenever O makes the
+others form a roster R with u, in whatever way that depends on what it saw, add to the next Z_i the noise of the |R∖O|
+− h further parties and everybody's values. So all that O sees is post-processing of Z_1 … Z_K: more shares, fewer
+attempts, other rosters and adaptive choices only lose. ∎ Only with pads between all pairs do the members of R∖O stay
+together whatever R is, so absences on another mask graph are refused.
+
+**Unit record.** The theorem is about k_u, whatever it is made of; one record more or less moves k_u by at most
+`protocol.distance` (`netdp.protocols.masked`). Neighbours: one record of one party is added or removed; everything else,
+the number of records included, is hidden by the same noise, and who takes part is public.
+
 **From the sum to ε.** Reduction modulo q is post-processing. On the whole numbers the sum moves by at most
 `protocol.distance` steps (Δ with its rounding to the grid: `netdp.protocols.masked`). Its noise is within e^{±t} of
 one discrete Gaussian of |K| times the variance, t·d for d coordinates. Of that one, δ(ε) is summed exactly for single
@@ -33,20 +52,23 @@ to the sum of some, is post-processing.
 
 from __future__ import annotations
 
-import math
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
 from netdp.accounting.baselines import curator, local, said
 from netdp.accounting.table import certified, certified_pairs
-from netdp.mechanisms.discrete_gaussian import SUMMED_UP_TO, rounded_delta, shift_delta, sum_distance
+from netdp.errors import InvalidValue
 from netdp.numerics.arrays import UNIT, FloatArray, IntArray, Progress
-from netdp.privacy import Adjacency, Claim, Curve, Guarantee, ProfileCurve, SharedCurve
+from netdp.numerics.checks import switch
+from netdp.privacy import Adjacency, Claim, Curve, Guarantee, ProfileCurve, SharedCurve, Unit
 from netdp.protocols import MaskedSum
 
+from .cuts import cut_probability
+from .releases import Release, repeated_curve, repeated_delta, repeated_points
+
 REFERENCES = (
-    "netdp, docs/guarantees.md#masked-sum: theorem and margins.",
+    "netdp, docs/guarantees.md#masked-sum: theorem and margins; #masked-attempts: several of them; #random-masks: cuts.",
     "K. Bonawitz et al. Practical Secure Aggregation for Privacy-Preserving Machine Learning. CCS 2017.",
     "J. Bell, K. Bonawitz, A. Gascón, T. Lepoint, M. Raykova. Secure Single-Server Aggregation with (Poly)Logarithmic Overhead. "
     "CCS 2020.",
@@ -56,33 +78,59 @@ REFERENCES = (
 )
 _SIZES = 16
 """At most so many different curves: sizes in between are counted as the next smaller one."""
-_ATOMS = 3000
-"""Where the loss takes no more values than this, δ is computed at each of them, and the curve is exact between them too."""
 
 
 @certified.register
-def _masked(protocol: MaskedSum, observers: tuple[int, ...], *, progress: Progress | None = None) -> Guarantee:
-    sizes = component_sizes(protocol, observers)
-    if protocol.mask_graph is None:  # any coalition of this size learns the same about anybody
-        honest = protocol.n - len(observers)
-        return _guarantee(protocol, component_curve(protocol, honest), np.asarray(1.0 / honest))
-    return _guarantee(protocol, *_shared(protocol, sizes, progress))
+def _masked(
+    protocol: MaskedSum,
+    observers: tuple[int, ...],
+    *,
+    fixed_before_draw: bool = False,
+    progress: Progress | None = None,
+) -> Guarantee:
+    if protocol.mask_graph is None or switch("fixed_before_draw", fixed_before_draw):
+        return against_any(protocol, len(observers))
+    return _guarantee(protocol, *_shared(protocol, component_sizes(protocol, observers), progress))
 
 
 @certified_pairs.register
 def _pairs(protocol: MaskedSum, *, progress: Progress | None = None) -> Guarantee:
     n = protocol.n
     if protocol.mask_graph is None:
-        return _guarantee(protocol, component_curve(protocol, n - 1), np.asarray(1.0 / (n - 1)))
+        return against_any(protocol, 1)
     sizes = np.stack([component_sizes(protocol, (v,)) for v in range(n)], axis=1)
     return _guarantee(protocol, *_shared(protocol, sizes, progress))
 
 
+def against_any(protocol: MaskedSum, colluders: int) -> Guarantee:
+    """What any so many parties together learn about anybody else, in all attempts: one curve.
+
+    With a random mask graph the parties were fixed before it was drawn, and δ has the probability added that they cut somebody
+    off. A given mask graph is refused: it depends on who they are.
+
+    >>> from netdp import graphs
+    >>> p = MaskedSum(graphs.ring(200), sigma=0.5)
+    >>> rings = p.replace(masks=12)
+    >>> [round(float(against_any(q, 40).epsilon(1e-6)), 4) for q in (p, p.replace(attempts=2), rings)]
+    [0.6481, 0.9405, 0.6815]
+    """
+    missed, honest = cut_probability(protocol, colluders), fewest_honest(protocol, colluders)
+    curve = component_curve(protocol, honest, protocol.attempts)
+    factor = np.asarray(protocol.attempts / honest)
+    if protocol.mask_graph is None:
+        return _guarantee(protocol, curve, factor)
+    curve = ProfileCurve(curve.epsilons, np.minimum((curve.deltas + missed) * (1 + 4 * UNIT), 1.0))
+    said_of = (
+        *_common(protocol),
+        f"the {colluders} who collude were fixed before the mask graph was drawn: {protocol.masks} partners each from random "
+        f"rings, all orders equally likely; they cut somebody off with a probability of at most {missed:.2g}, which is part of δ",
+    )
+    return replace(_guarantee(protocol, curve, factor), assumptions=said_of, factor=None)
+
+
 @local.register
 def _local(protocol: MaskedSum) -> Guarantee:
-    return said(
-        component_curve(protocol, 1), "every party publishes its own value with its share of the noise", factor=1.0
-    )
+    return _baseline(protocol, 1, "every party publishes its own value with its share of the noise, once", factor=1.0)
 
 
 @curator.register
@@ -90,7 +138,12 @@ def _curator(protocol: MaskedSum) -> Guarantee:
     said_of = (
         "a curator that everybody trusts sees all values, and only the sum with everybody's share of the noise is seen"
     )
-    return said(component_curve(protocol, protocol.n), said_of, factor=1.0 / protocol.n)
+    return _baseline(protocol, protocol.n, said_of, factor=1.0 / protocol.n)
+
+
+def _baseline(protocol: MaskedSum, size: int, words: str, factor: float) -> Guarantee:
+    loss = said(component_curve(protocol, size), words, factor=factor)
+    return replace(loss, adjacency=_adjacency(protocol), unit=Unit(protocol.unit))
 
 
 def component_sizes(protocol: MaskedSum, observers: tuple[int, ...]) -> IntArray:
@@ -110,46 +163,43 @@ def component_sizes(protocol: MaskedSum, observers: tuple[int, ...]) -> IntArray
     return sizes
 
 
-def component_curve(protocol: MaskedSum, size: int) -> ProfileCurve:
-    """What the noisy sum over a component of this size tells about one of its members.
+def fewest_honest(protocol: MaskedSum, observers: int) -> int:
+    """With pads between all pairs: how many parties outside a coalition of this size publish in an attempt, at least.
+
+    >>> from netdp import graphs
+    >>> fewest_honest(MaskedSum(graphs.ring(10), sigma=1.0, absent=2), observers=3)
+    5
+    """
+    left = protocol.smallest_roster - observers
+    if left < 1:
+        raise InvalidValue(
+            f"{observers} observers and absent={protocol.absent} leave nobody of {protocol.n} parties whose noise would hide a "
+            "value; allow fewer to be absent"
+        )
+    return left
+
+
+def release_of(protocol: MaskedSum, size: int) -> Release:
+    """The noisy sum over a component of this size, as it is published in one attempt."""
+    return Release(protocol.share, size, protocol.distance, protocol.dimension)
+
+
+def component_curve(protocol: MaskedSum, size: int, releases: int = 1) -> ProfileCurve:
+    """What the noisy sum over a component of this size tells about one of its members, published so often.
 
     >>> from netdp import graphs
     >>> p = MaskedSum(graphs.ring(100), sigma=0.5)
     >>> round(float(component_curve(p, 90).epsilon(1e-6)), 4), round(float(component_curve(p, 1).epsilon(1e-6)), 3)
     (0.8827, 10.997)
+    >>> round(float(component_curve(p, 90, releases=3).epsilon(1e-6)), 4)
+    1.5988
     """
-    points = _points(protocol, size)
-    return ProfileCurve(points, np.minimum.accumulate(component_delta(protocol, size, points)))
+    return repeated_curve(release_of(protocol, size), releases)
 
 
-def component_delta(protocol: MaskedSum, size: int, epsilon: FloatArray) -> FloatArray:
+def component_delta(protocol: MaskedSum, size: int, epsilon: FloatArray, releases: int = 1) -> FloatArray:
     """δ at each ε, margins included."""
-    variance, apart = size * protocol.share, protocol.dimension * sum_distance(protocol.share, size)
-    shifted = epsilon - 2 * apart
-    allowed = np.maximum(shifted, 0.0)
-    if protocol.dimension == 1 and variance <= SUMMED_UP_TO:
-        ideal = shift_delta(variance, int(protocol.distance), allowed)
-    else:
-        ideal = rounded_delta(variance, protocol.distance, protocol.dimension, allowed)
-    found = math.exp(min(apart, 700.0)) * (ideal - np.expm1(np.minimum(shifted, 0.0)))
-    return np.minimum(found * (1 + 8 * UNIT), 1.0)
-
-
-def _points(protocol: MaskedSum, size: int) -> FloatArray:
-    """The ε at which δ is computed: from 0 to where δ is below 10⁻²⁵⁰, closest where it matters."""
-    variance = size * protocol.share
-    mu = protocol.distance / math.sqrt(variance)
-    usual, far = mu / 2 + 12, mu / 2 + 36
-    apart = 2 * protocol.dimension * sum_distance(protocol.share, size)
-    atoms = mu * usual * variance / protocol.distance
-    if protocol.dimension == 1 and atoms <= _ATOMS:
-        shift = int(protocol.distance)
-        x = np.arange(shift // 2, shift // 2 - math.ceil(atoms) - 2, -1.0)
-        near = (shift * shift - 2 * shift * x) / (2 * variance) + apart
-    else:
-        near = mu * np.linspace(0.0, usual, 2401)
-    points = np.concatenate([[0.0, apart], near, mu * np.linspace(usual, far, 241)])
-    return np.unique(points[points >= 0])
+    return repeated_delta(release_of(protocol, size), releases, epsilon)
 
 
 def _shared(protocol: MaskedSum, sizes: IntArray, progress: Progress | None) -> tuple[Curve, FloatArray]:
@@ -160,26 +210,32 @@ def _shared(protocol: MaskedSum, sizes: IntArray, progress: Progress | None) -> 
         kinds = np.unique(
             kinds[np.maximum(np.searchsorted(kinds, wanted, side="right") - 1, 0)]
         )  # the smallest among them
-    points = np.unique(np.concatenate([_points(protocol, int(size)) for size in kinds]))
+    times = protocol.attempts
+    points = np.unique(np.concatenate([repeated_points(release_of(protocol, int(size)), times) for size in kinds]))
     rows = []
     for done, size in enumerate(kinds.tolist()):
-        rows.append(np.minimum.accumulate(component_delta(protocol, size, points)))
+        rows.append(np.minimum.accumulate(component_delta(protocol, size, points, times)))
         if progress is not None:
             progress(done + 1, len(kinds))
     which = np.where(sizes > 0, np.searchsorted(kinds, sizes, side="right") - 1, -1)
-    factor = np.where(sizes > 0, 1.0 / np.maximum(sizes, 1), np.nan)
+    factor = np.where(sizes > 0, times / np.maximum(sizes, 1), np.nan)
     return SharedCurve(ProfileCurve(points, np.stack(rows)), which), factor
 
 
 def _guarantee(protocol: MaskedSum, curve: Curve, factor: FloatArray) -> Guarantee:
     return Guarantee(
         curve=curve,
-        adjacency=Adjacency.REPLACE,
+        adjacency=_adjacency(protocol),
+        unit=Unit(protocol.unit),
         claim=Claim.UPPER,
         assumptions=assumptions(protocol),
         references=REFERENCES,
         factor=factor,
     )
+
+
+def _adjacency(protocol: MaskedSum) -> Adjacency:
+    return Adjacency.ADD_REMOVE if protocol.unit == "record" else Adjacency.REPLACE
 
 
 def _coordinates(dimension: int) -> str:
@@ -188,22 +244,46 @@ def _coordinates(dimension: int) -> str:
 
 def assumptions(protocol: MaskedSum) -> tuple[str, ...]:
     """What must hold for the number to hold."""
-    said_of: list[Any] = [
-        f"two values of one party have {_coordinates(protocol.dimension)} and differ by at most {protocol.sensitivity:g} in L2 "
-        f"norm (clip before rounding); each coordinate x becomes ⌊x/g + ½⌋, g = {protocol.step!r}, and by no other rule",
-        "every party outside the coalition publishes once, under fresh pads and noise of its own; if the attempt is repeated, "
-        "each attempt counts",
+    if protocol.mask_graph is None:
+        last = "pads between all pairs: any other coalition of as many parties learns as much, and no more"
+    else:
+        last = "for this coalition and the mask graph as it is; another coalition of as many parties may learn more"
+    return (*_common(protocol), last)
+
+
+def _common(protocol: MaskedSum) -> tuple[str, ...]:
+    """What must hold against any coalition."""
+    columns, limit = _coordinates(protocol.dimension), f"{protocol.sensitivity:g}"
+    rule = f"each coordinate x becomes ⌊x/g + ½⌋, g = {protocol.step!r}, and by no other rule"
+    if protocol.unit == "record":
+        values = (
+            f"a record has {columns} and an L2 norm of at most {limit} (clip before rounding); {rule}; a party's value is the sum "
+            "of its rounded records, and nothing else that it sends or does depends on how many there are"
+        )
+    else:
+        values = f"two values of one party have {columns} and differ by at most {limit} in L2 norm (clip before rounding); {rule}"
+    if protocol.attempts == 1:
+        often = (
+            "every party outside the coalition publishes once, under fresh pads and noise of its own; if the attempt is repeated, "
+            "each attempt counts"
+        )
+    else:
+        often = (
+            f"every party outside the coalition publishes at most {protocol.attempts} times in all, each time under fresh pads and "
+            "noise of its own; all of them are counted"
+        )
+    if protocol.attempts > 1 or protocol.absent:
+        often += (
+            f"; and only among a roster of at least {protocol.smallest_roster} parties to which all of them have agreed, each to "
+            "one roster per attempt; pads are bound to attempt and roster"
+        )
+    return (
+        values,
+        often,
         "values are fixed before the first of them is published; the coalition may do what it likes",
         "a pad is uniform, known to its two ends only, used once and never revealed: computational, as good as the key "
         "agreement and the stream cipher that pads come from",
         f"to every coordinate an honest party adds its own discrete Gaussian of parameter σ² = {protocol.share} squared grid "
         "steps, drawn exactly, from a cryptographic source; a simulation with NumPy's generators protects nobody",
         "graphs, grid, modulus and noise level are public",
-    ]
-    if protocol.mask_graph is None:
-        said_of.append("pads between all pairs: any other coalition of as many parties learns as much, and no more")
-    else:
-        said_of.append(
-            "for this coalition and the mask graph as it is; another coalition of as many parties may learn more"
-        )
-    return tuple(said_of)
+    )

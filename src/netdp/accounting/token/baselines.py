@@ -14,6 +14,7 @@ from netdp.protocols import GraphWalkSum, PathSum, RingHistogram, RingSum, WalkD
 from .events import Event, compose_events, least
 from .graph_walk import visits_profile
 from .ring import heap_profile
+from .ring_on_a_grid import published_rounds
 from .sampled import Shift, block, mixture
 from .walk import contributions_law, hidden_bounds, local_profile, more_delta, most_contributions, sampled_responses
 
@@ -27,6 +28,8 @@ _CENTRAL = (
 
 @local.register
 def _local_ring(protocol: RingSum) -> Guarantee:
+    if protocol.grid is not None:
+        return said(published_rounds(protocol), _LOCAL)
     return said(GaussianCurve(protocol.local_mu), _LOCAL, Claim.EXACT)
 
 
@@ -82,9 +85,10 @@ def _curator_walk_histogram(protocol: WalkHistogram) -> Guarantee:
 
 @curator.register
 def _curator_ring(protocol: RingSum) -> Guarantee:
-    return said(
-        GaussianCurve(protocol.local_mu), "a trusted curator publishes the noisy sum of every round", Claim.EXACT
-    )
+    every_round = "a trusted curator publishes the noisy sum of every round"
+    if protocol.grid is not None:
+        return said(published_rounds(protocol), every_round)
+    return said(GaussianCurve(protocol.local_mu), every_round, Claim.EXACT)
 
 
 @curator.register

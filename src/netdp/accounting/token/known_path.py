@@ -33,11 +33,14 @@ import numpy as np
 from numba import njit
 
 from netdp.accounting.table import certified, certified_pairs
+from netdp.errors import Unsupported
 from netdp.numerics.arrays import UNIT, FloatArray
 from netdp.privacy import Adjacency, Claim, GaussianCurve, Guarantee
 from netdp.protocols.path import PathSum
 from netdp.protocols.ring import RingSum
 from netdp.views.token import TokenView
+
+from .ring_on_a_grid import ring_loss, ring_pairs
 
 REFERENCES = (
     "netdp, docs/guarantees.md#known-path: exact loss of a token on a known path.",
@@ -101,6 +104,12 @@ def path_energy_pairwise(protocol: PathSum | RingSum) -> FloatArray:
 
 def _scale(protocol: PathSum | RingSum) -> float:
     """Δ²/σ², and what covers the rounding of the sums."""
+    if isinstance(protocol, RingSum) and protocol.grid is not None:
+        raise Unsupported(
+            f"this RingSum adds whole numbers on a grid of {protocol.grid:g}, so its loss is no single μ and σ is not found by "
+            "a formula: account(protocol, observers) certifies it; to find σ, calibrate with grid=None, then state grid= and "
+            "account again"
+        )
     return (protocol.sensitivity / protocol.sigma) ** 2 * (1.0 + _slack(protocol))
 
 
@@ -150,12 +159,16 @@ def _one_observer(path: Any, carries: Any, shares: Any, closing: float, v: int, 
 
 @certified.register
 def _token(protocol: PathSum | RingSum, observers: tuple[int, ...]) -> Guarantee:
+    if isinstance(protocol, RingSum) and protocol.grid is not None:
+        return ring_loss(protocol, observers)
     return _statement(protocol, path_energy(protocol, observers))
 
 
 @certified_pairs.register
 def _pairs(protocol: PathSum | RingSum) -> Guarantee:
     """What every single user learns about every other: matrices [u, v]."""
+    if isinstance(protocol, RingSum) and protocol.grid is not None:
+        return ring_pairs(protocol)
     return _statement(protocol, path_energy_pairwise(protocol))
 
 

@@ -1,7 +1,8 @@
 """The least share of noise with which a masked sum meets a target.
 
 The loss depends on the size of the smallest component that a coalition leaves (`netdp.accounting.masked.sums`): with
-pads between all pairs, n − c against any c parties. On a given grid the noise is a whole number of squared steps, and
+pads between all pairs, n − c − `absent` against any c parties, and so with random mask graphs, for which the probability
+that somebody is cut off is taken from δ; all `attempts` count. On a given grid the noise is a whole number of squared steps, and
 the certified loss falls with it, so the least one is found by halving, exactly; σ is the largest number that is drawn
 as that. The default grid follows σ: it is chosen from where the search starts, and again if the result asks for
 another.
@@ -13,7 +14,8 @@ import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
-from netdp.accounting.masked.sums import component_curve, component_sizes
+from netdp.accounting.masked.cuts import cut_probability, partners_needed
+from netdp.accounting.masked.sums import component_curve, component_sizes, fewest_honest
 from netdp.errors import InvalidValue, Unsupported
 from netdp.numerics.checks import whole
 from netdp.planning.table import calibrations, checked_target, noise_for
@@ -31,8 +33,11 @@ def _masked(
     coalitions: Sequence[Iterable[int | str]] | None = None,
 ) -> MaskedSum:
     epsilon, delta = checked_target(epsilon, delta)
-    honest = fewest_together(protocol, colluders, coalitions)
-    start = noise_for(protocol.sensitivity, epsilon, delta) / math.sqrt(honest)
+    honest, missed = fewest_together(protocol, colluders, coalitions)
+    if missed and missed >= delta:
+        raise _cut_too_often(protocol, 1 if colluders is None else colluders, missed, delta)
+    delta -= missed * (1 + 1e-12)
+    start = noise_for(protocol.sensitivity, epsilon, delta) * math.sqrt(protocol.attempts / honest)
     if protocol.grid is not None:
         start = max(start, protocol.grid)
     for _ in range(4):
@@ -48,8 +53,8 @@ def _masked(
 
 def fewest_together(
     protocol: MaskedSum, colluders: int | None, coalitions: Sequence[Iterable[int | str]] | None
-) -> int:
-    """The size of the smallest component that any of the coalitions leaves."""
+) -> tuple[int, float]:
+    """The size of the smallest component that any of the coalitions leaves, and the probability that it is smaller."""
     if coalitions is not None:
         if colluders is not None:
             raise InvalidValue(
@@ -64,20 +69,31 @@ def fewest_together(
             raise InvalidValue(
                 f"colluders={number} leaves nobody of {protocol.n} parties whose privacy could be at stake"
             )
-        if protocol.mask_graph is None:
-            return protocol.n - number
+        if protocol.mask_graph is None or isinstance(protocol.masks, int):
+            return fewest_honest(protocol, number), cut_probability(protocol, number)
         if number > 1:
             raise Unsupported(
                 f"colluders={number}: which {number} parties cut the most off a given mask graph is not searched for; "
                 'name the sets, coalitions=[[0, 1], …], or share pads between all pairs, masks="complete"'
             )
         sets = [(v,) for v in range(protocol.n)]
+    if protocol.mask_graph is None:
+        return fewest_honest(protocol, max(len(members) for members in sets)), 0.0
     sizes = [component_sizes(protocol, members) for members in sets]
-    return min(int(size[size > 0].min()) for size in sizes)
+    return min(int(size[size > 0].min()) for size in sizes), 0.0
+
+
+def _cut_too_often(protocol: MaskedSum, colluders: int, missed: float, delta: float) -> Unsupported:
+    enough = partners_needed(protocol.n, colluders, delta / 100)
+    way_out = 'masks="complete"' if enough is None else f'masks={enough}, or masks="complete"'
+    return Unsupported(
+        f"{colluders} of {protocol.n} parties cut somebody off a random mask graph of {protocol.masks} partners each with a "
+        f"probability of up to {missed:.2g}, more than delta = {delta:g}; give {way_out}"
+    )
 
 
 def _loss(protocol: MaskedSum, honest: int, delta: float) -> float:
-    return float(component_curve(protocol, honest).epsilon(delta))
+    return float(component_curve(protocol, honest, protocol.attempts).epsilon(delta))
 
 
 def _on_grid(protocol: MaskedSum, step: float, honest: int, start: float, epsilon: float, delta: float) -> float:

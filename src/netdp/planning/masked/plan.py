@@ -11,9 +11,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from netdp.accounting import account
-from netdp.accounting.masked.sums import component_curve
-from netdp.errors import Unsupported
+from netdp.accounting.masked.sums import against_any, component_curve
+from netdp.errors import InvalidValue, Unsupported
 from netdp.graphs import Graph, as_graph
 from netdp.numerics.checks import count
 from netdp.numerics.rounding import rounded_up
@@ -23,6 +22,8 @@ from netdp.planning.table import checked_target
 from netdp.privacy import Observers, everywhere, gaussian_mu
 from netdp.protocols import MaskedSum
 from netdp.utility import expected_error
+
+from .calibrate import fewest_together
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,8 +59,13 @@ class MaskedPlan(Plan):
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able."""
-        graph = self.graph
-        mine = {"sensitivity": self.sensitivity, "colluders": self.colluders}
+        graph, p = self.graph, self.protocol
+        mine = {
+            "sensitivity": self.sensitivity,
+            "colluders": self.colluders,
+            "attempts": p.attempts,
+            "absent": p.absent,
+        }
         return {
             "graph": {"name": graph.name, "n": graph.n, "m": graph.m, "digest": graph.digest},
             **mine,
@@ -68,9 +74,22 @@ class MaskedPlan(Plan):
 
 
 def plan_masked(
-    graph: Graph, epsilon: float, delta: float, *, colluders: int = 1, sensitivity: float = 1.0, dimension: int = 1
+    graph: Graph,
+    epsilon: float,
+    delta: float,
+    *,
+    colluders: int = 1,
+    sensitivity: float = 1.0,
+    dimension: int = 1,
+    attempts: int = 1,
+    absent: int = 0,
+    masks: str | int = "complete",
+    grid: float | None = None,
 ) -> MaskedPlan:
-    """The least noise of a `MaskedSum` with pads between all pairs, against any `colluders` parties, and both ways to spread.
+    """The least noise of a `MaskedSum` against any `colluders` parties, all attempts and absences counted, and both ways to spread.
+
+    attempts, absent, masks, grid : as in `MaskedSum`. With a degree as `masks`, coalitions are fixed before the mask graph is
+        drawn, and the probability that they cut somebody off is part of δ.
 
     σ is rounded up to four digits, and what is promised is certified for the rounded value.
 
@@ -78,15 +97,32 @@ def plan_masked(
     >>> plan = plan_masked(graphs.hypercube(6), epsilon=1.0, delta=1e-6, colluders=16)
     >>> plan.guarantee.worst_epsilon(1e-6) <= 1.0, round(plan.best.rmse / plan.curator_rmse / (64 / 48) ** 0.5, 2)
     (True, 1.0)
+    >>> again = plan_masked(graphs.hypercube(6), epsilon=1.0, delta=1e-6, colluders=16, attempts=3)
+    >>> round(again.best.rmse / plan.best.rmse / 3**0.5, 2)
+    1.0
     """
     graph = as_graph(graph, "a masked sum")
     epsilon, delta = checked_target(epsilon, delta)
-    honest = graph.n - count("colluders", colluders)
-    draft = MaskedSum(graph, sigma=sensitivity, sensitivity=sensitivity, dimension=dimension)
+    count("colluders", colluders)
+    if not isinstance(masks, str | int):
+        raise InvalidValue(
+            f'a plan takes masks="complete" or a degree, got {masks!r}; calibrate takes a given mask graph'
+        )
+    draft = MaskedSum(
+        graph, sigma=sensitivity if grid is None else max(sensitivity, grid), masks=masks, sensitivity=sensitivity,
+        dimension=dimension, attempts=attempts, absent=absent, grid=grid,
+    )  # fmt: skip
     noise = calibrate(draft, epsilon, delta, colluders=colluders).sigma
+    honest, missed = fewest_together(draft, colluders, None)
+
+    def meets(protocol: MaskedSum) -> bool:
+        curve = component_curve(protocol, honest, attempts)
+        return float(curve.epsilon(delta - missed * (1 + 1e-12))) <= epsilon
+
     found = draft.replace(sigma=rounded_up(noise))
-    while float(component_curve(found, honest).epsilon(delta)) > epsilon:  # the grid follows σ
+    while not meets(found):  # the grid follows σ
         found = draft.replace(sigma=rounded_up(found.sigma * (1 + 1e-3)))
+    role = "any single party" if colluders == 1 else f"any {colluders} parties together"
     options, notes = [], []
     for spread in ("flood", "average"):
         protocol = found.replace(spread=spread)
@@ -95,13 +131,13 @@ def plan_masked(
         except Unsupported as problem:
             notes.append(f"average: not offered: {problem}")
             continue
-        loss = account(protocol, Observers(tuple(range(colluders))))
-        role = "any single party" if colluders == 1 else f"any {colluders} parties together"
+        loss = against_any(protocol, colluders)
         promise = replace(
             loss,
-            curve=everywhere(component_curve(protocol, honest), (graph.n,)),
+            curve=everywhere(loss.curve, (graph.n,)),
             factor=None,
             observers=Observers(roles=(role,)),
+            names=graph.labels,
         )
         options.append(MaskedOption(spread, protocol, promise, expected_error(protocol), messages))
     allowed = float(gaussian_mu(epsilon, delta))
@@ -110,7 +146,8 @@ def plan_masked(
         tuple(options),
         epsilon=epsilon,
         delta=delta,
-        holds=f"holds for every party, against {role}, whatever gets lost, late or repeated",
+        holds=f"holds for every party, against {role}, whatever gets lost, late or repeated"
+        + _allowed(attempts, absent),
         local_rmse=scale / math.sqrt(graph.n),
         curator_rmse=scale / graph.n,
         notes=tuple(notes),
@@ -118,3 +155,10 @@ def plan_masked(
         sensitivity=sensitivity,
         colluders=colluders,
     )
+
+
+def _allowed(attempts: int, absent: int) -> str:
+    """What else is covered, for the sentence about what holds."""
+    words = [f"in at most {attempts} attempts"] if attempts > 1 else []
+    words += [f"with at most {absent} absent"] if absent else []
+    return f",\n{', '.join(words)}" if words else ""

@@ -1,0 +1,193 @@
+"""`netdp ledger`: what a party's studies have cost it so far, and whether its ledger is as it was written."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from . import flags
+
+if TYPE_CHECKING:
+    from netdp.peers.ledger import Entry
+
+app = typer.Typer(
+    help="What a party's studies have cost it so far, and whether its ledger is as it was written.",
+    rich_markup_mode=None,
+)
+
+Home = Annotated[Path, typer.Option("--home", help="The folder with the party's keys, policy and peer.db.")]
+_SIZES = (1, 2, 3)
+_NAMED = 20
+
+
+@app.callback(invoke_without_command=True)
+def _root(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+@app.command("show")
+def show_ledger(
+    home: Home,
+    against: Annotated[
+        str | None,
+        typer.Option("--against", help="Who looks: a party's name, or a number, any so many parties together."),
+    ] = None,
+    year: Annotated[int | None, typer.Option("--year", help="This calendar year only (UTC).")] = None,
+    since: Annotated[str | None, typer.Option("--since", help="From this day on, such as 2026-07-01.")] = None,
+    delta: Annotated[
+        float | None,
+        typer.Option("--delta", help="δ of the ε(δ) in question; that of the policy by default, else 1e-6."),
+    ] = None,
+    json: flags.Json = None,
+) -> None:
+    """List the entries of a ledger, and what others have learnt from all of them together."""
+    from netdp.errors import InvalidValue
+    from netdp.numerics.checks import check_delta
+    from netdp.peers import ledger
+    from netdp.peers.policy import Policy
+    from netdp.peers.store import Store
+
+    from .show import show
+
+    if year is not None and since is not None:
+        raise InvalidValue("--year and --since both say when to begin; give one of them")
+    start, end = ledger.year(year) if year is not None else (None if since is None else ledger.utc_text(since), None)
+    policy = Policy.read(home / "policy.toml") if (home / "policy.toml").exists() else None
+    level = float(check_delta(delta if delta is not None else policy.delta if policy is not None else 1e-6))
+    with Store.open(home / "peer.db", read_only=True) as store:
+        store.verify()  # totals of a broken ledger would mean nothing
+        whole = store.entries()
+    chosen = [(row, entry) for row, entry in enumerate(whole, 1) if entry in ledger.between([entry], start, end)]
+    entries = [entry for _, entry in chosen]
+    if against is not None:
+        wanted: list[int | str] = [_who(against, ledger.observers(whole))]
+    else:
+        wanted = sorted({*_SIZES, *(limit.against for limit in (policy.limits if policy is not None else ()))})
+    totals = [_total(entries, who, level) for who in wanted]
+    named = [_total(entries, who, level) for who in ledger.observers(entries)] if against is None else []
+    named.sort(key=lambda one: -_order(one["record"]))
+    alone = [_total([entry], wanted[0], level)["record"] for entry in entries]
+    data = {
+        "home": str(home),
+        "delta": level,
+        "since": start,
+        "until": end,
+        "entries": [
+            {"row": row, **_plain(entry), "epsilon": epsilon}
+            for (row, entry), epsilon in zip(chosen, alone, strict=True)
+        ],
+        "totals": totals,
+        "observers": named,
+        "worst": named[0]["against"] if named else None,
+    }
+    show(data, _lines(data, wanted[0], len(whole)), bool(json))
+
+
+@app.command("verify")
+def verify(home: Home, json: flags.Json = None) -> None:
+    """Check that nothing was changed, removed or added: the chain of hashes, its signature, and every contribution.
+
+    An older copy of the whole file cannot be told from the file alone.
+    """
+    from netdp.peers.identity import Identity
+    from netdp.peers.ledger import LedgerBroken
+    from netdp.peers.store import Store
+
+    from .show import show
+
+    card = Identity.load(home).card
+    try:
+        with Store.open(home / "peer.db", read_only=True) as store:
+            found = store.verify(card)
+    except LedgerBroken as error:
+        show({"ok": False, "row": error.row, "problem": error.problem}, [f"BROKEN: {error}"], bool(json))
+        raise typer.Exit(1) from None
+    rows = f"{found.rows} row{'' if found.rows == 1 else 's'}"
+    adopted = f"; {found.adopted} taken back from neighbours" if found.adopted else ""
+    signed = f"signed by {card.name}" if found.signed else "nothing to sign yet"
+    lines = [
+        f"{home / 'peer.db'}: in order",
+        f"{rows}, each with its contribution{adopted}",
+        f"head {found.head[:16]}…, {signed}",
+    ]
+    show(
+        {"ok": True, "rows": found.rows, "head": found.head, "signed": found.signed, "adopted": found.adopted},
+        lines,
+        bool(json),
+    )
+
+
+def _who(text: str, known: list[str]) -> int | str:
+    from netdp.errors import InvalidValue
+
+    if text in known:
+        return text
+    if text.isdecimal():
+        return int(text)
+    raise InvalidValue(
+        f"--against {text}: no roster names such a party; give a number of parties, or one of {', '.join(known) or 'nobody yet'}"
+    )
+
+
+def _total(entries: list[Entry], against: int | str, delta: float) -> dict[str, Any]:
+    """ε about one record and about all data; None where there is no bound."""
+    from netdp.peers.ledger import total
+
+    found = {unit: float(total(entries, against, unit).epsilon(delta)) for unit in ("record", "party")}
+    return {"against": against, **{unit: value if math.isfinite(value) else None for unit, value in found.items()}}
+
+
+def _order(value: float | None) -> float:
+    return math.inf if value is None else value
+
+
+def _plain(entry: Entry) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return {**asdict(entry), "roster": list(entry.roster)}
+
+
+def _lines(data: dict[str, Any], first: int | str, rows: int) -> list[str]:
+    """At most 80 columns."""
+    when = "" if data["since"] is None else f" since {data['since'][:10]}"
+    when += "" if data["until"] is None else f" and before {data['until'][:10]}"
+    lines = [
+        f"{data['home']}: {len(data['entries'])} of {rows} entries{when}" if when else f"{data['home']}: {rows} entries"
+    ]
+    if not data["entries"]:
+        return [*lines, "Nothing was revealed."]
+    lines += ["", f"{'row':>4}  {'day':<10}  {'study':<26}{'attempt':>8}{'parties':>9}  {'protects':<9}{'epsilon':>8}"]
+    for entry in data["entries"]:
+        name = entry["name"] if len(entry["name"]) <= 25 else entry["name"][:24] + "…"
+        lines.append(
+            f"{entry['row']:>4}  {entry['time'][:10]}  {name:<26}{entry['attempt']:>8}{len(entry['roster']):>9}  "
+            f"{entry['unit']:<9}{_epsilon(entry['epsilon']):>8}"
+        )
+    lines += [f"      epsilon: of this entry alone, to {_words(first)}, at delta = {data['delta']:g}", ""]
+    lines.append(f"{'All of these together, to':<42}{'about one record':>18}{'about all data':>18}")
+    for one in data["totals"]:
+        lines.append(f"{_words(one['against']):<42}{_epsilon(one['record']):>18}{_epsilon(one['party']):>18}")
+    for place, one in enumerate(data["observers"][:_NAMED]):
+        name = one["against"] + (" (the most)" if place == 0 else "")
+        lines.append(f"{name[:41]:<42}{_epsilon(one['record']):>18}{_epsilon(one['party']):>18}")
+    if len(data["observers"]) > _NAMED:
+        lines.append(f"and {len(data['observers']) - _NAMED} others, who learnt no more (--json lists them)")
+    if any(entry["unit"] == "record" for entry in data["entries"]):
+        lines.append("Entries that protect single records bound nothing about all data together.")
+    return lines
+
+
+def _words(who: int | str) -> str:
+    if isinstance(who, str):
+        return who
+    return {0: "outsiders", 1: "any 1 party"}.get(who, f"any {who} parties together")
+
+
+def _epsilon(value: float | None) -> str:
+    from netdp.privacy.readable import readable
+
+    return "no bound" if value is None else readable(value)

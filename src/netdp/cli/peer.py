@@ -1,0 +1,303 @@
+"""`netdp peer`: one party on its own machine. Make its keys, see that all is well before the day, run it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .peer_words import Progress, outcome_lines
+
+if TYPE_CHECKING:
+    from netdp.peers.identity import Card
+    from netdp.peers.peer import Peer
+
+app = typer.Typer(
+    help="One party on its own machine: make its keys, check everything before the day, run it.",
+    rich_markup_mode=None,
+    no_args_is_help=True,
+)
+
+Home = Annotated[Path, typer.Option("--home", help="The folder of this party: keys, policy.toml, peer.db.")]
+File = Annotated[Path, typer.Argument(metavar="STUDY", help="The study, a TOML file; signatures beside it.")]
+Listen = Annotated[
+    str | None,
+    typer.Option("--listen", help="HOST:PORT to listen on, if it is not the address in the study (behind a router)."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object at the end.", show_default=False)]
+
+
+# ── keys ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@app.command("init")
+def init(
+    name: Annotated[str, typer.Argument(help="What the party is called in studies.", show_default=False)],
+    home: Home,
+    days: Annotated[int, typer.Option("--days", help="How long its certificate is good.")] = 825,
+    json: Json = False,
+) -> None:
+    """Make a party: secret keys, a policy to edit, and the public card to send to the others. Overwrites nothing."""
+    from netdp.errors import Refused
+    from netdp.peers.identity import Identity
+    from netdp.peers.policy import Policy
+
+    for there in (home / "keys", home / "card.json"):
+        if there.exists():
+            raise Refused(
+                f"{there} is there already: {home} belongs to a party; `netdp peer card` shows it, or give another --home"
+            )
+    identity = Identity.create(home, name, days=days)
+    policy = home / "policy.toml"
+    try:
+        with open(os.open(policy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            file.write(Policy.default_text)
+        limits = f"{policy}   (read it, and change it before the first study)"
+    except FileExistsError:
+        limits = f"{policy}   (it was there, and stays as it is)"
+    path = _write_card(home, identity.card)
+    lines = [
+        f"keys    {home / 'keys'}   (secret: they never leave this machine)",
+        f"limits  {limits}",
+        f"card    {path}   (send this file to the others)",
+        "",
+    ]
+    _show(_about(identity.card, home) | {"policy": str(policy)}, lines + _card_lines(identity.card), json)
+
+
+@app.command("card")
+def card(home: Home, json: Json = False) -> None:
+    """Show the public card of a party again: what the others need, and the fingerprint to read to them."""
+    from netdp.peers.identity import Identity
+
+    found = Identity.load(home).card
+    path = _write_card(home, found)
+    lines = [f"card    {path}   (send this file to the others)", "", *_card_lines(found)]
+    _show(_about(found, home) | {"card": found.to_dict()}, lines, json)
+
+
+def _write_card(home: Path, found: Card) -> Path:
+    """card.json in the home, for the others; written again if it is gone or not what the keys say."""
+    import json
+
+    path, text = home / "card.json", json.dumps(found.to_dict(), indent=1) + "\n"
+    if not path.is_file() or path.read_text("utf-8", "replace") != text:
+        path.write_text(text, "utf-8")
+    return path
+
+
+def _about(found: Card, home: Path) -> dict[str, Any]:
+    return {
+        "party": found.name,
+        "home": str(home),
+        "fingerprint": found.fingerprint,
+        "file": str(home / "card.json"),
+        "until": f"{found.valid[1]:%Y-%m-%d}",
+    }
+
+
+def _card_lines(found: Card) -> list[str]:
+    mark = found.fingerprint
+    return [
+        f"Read this fingerprint of {found.name} to the others, by voice:",
+        f"  {mark[:39]}",
+        f"  {mark[40:]}",
+        f"Its certificate is good until {found.valid[1]:%Y-%m-%d}.",
+    ]
+
+
+# ── before the day ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@app.command("doctor")
+def doctor(
+    study: File,
+    home: Home,
+    data: Annotated[Path | None, typer.Option("--data", help="This party's rows, a CSV file.")] = None,
+    listen: Listen = None,
+    wait: Annotated[
+        float, typer.Option("--wait", help="Listen for so many seconds, so that the neighbours' doctors see this one.")
+    ] = 0.0,
+    json: Json = False,
+) -> int:
+    """Check before the day that this party could run, and reach its neighbours. Sends nothing of the data.
+
+    Exit status: 0 nothing fails (warnings may be there), 1 something does.
+    """
+    _need("cryptography", "google.protobuf", "grpc")
+    from netdp.peers.doctor import as_lines, examine
+    from netdp.peers.reach import Check
+
+    def tell(check: Check) -> None:
+        if not json:
+            print("\n".join(as_lines(check)), flush=True)
+
+    found = examine(home, study, data, listen=listen, wait=wait, tell=tell)
+    count = {status: sum(check.status == status for check in found) for status in ("ok", "warn", "fail")}
+    lines = ["", f"{count['ok']} ok, {count['warn']} to look at, {count['fail']} failed"]
+    _show({"ok": not count["fail"], "counts": count, "checks": [check.to_dict() for check in found]}, lines, json)
+    return 1 if count["fail"] else 0
+
+
+# ── the day ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@app.command("run")
+def run(
+    study: File,
+    home: Home,
+    data: Annotated[Path, typer.Option("--data", help="This party's rows, a CSV file.")],
+    listen: Listen = None,
+    record: Annotated[
+        Path | None, typer.Option("--record", help="Append every frame sent to this file, for audits.")
+    ] = None,
+    json: Json = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No progress, only the end.", show_default=False)
+    ] = False,
+) -> int:
+    """Take part in a study with this party's data, until everybody near holds the answer.
+
+    Refuses, before anything is sent, what is not signed by all, not what it promises, or over this party's limits. Ended or
+    killed at any moment, the same command goes on from where it was.
+
+    Exit status: 0 the answer is here; 2 refused, nothing new was sent; 3 the study ended without an answer; 1 a failure, start
+    it again; 130 or 143 stopped by a signal, start it again.
+    """
+    _need("cryptography", "google.protobuf", "grpc")
+    from netdp.errors import FileFormatError, InvalidValue, NetdpError, Refused
+    from netdp.peers.peer import prepare
+    from netdp.peers.policy import PolicyRefused, verdict_lines
+    from netdp.peers.up import ANSWERED, ENDED, FAILED, REFUSED
+
+    progress = Progress(quiet)
+    running = False
+    try:
+        with _signals() as stopped:
+            peer = prepare(home, study, data, listen=listen, report=progress, record=record)
+            progress.peer, running = peer, True
+            earlier = peer.store.result(peer.study.hash)
+            stay = None
+            if earlier is not None:
+                # so short that it never gives an attempt up: who holds the answer publishes nothing new
+                stay = min(peer.study.timing.gather, peer.study.timing.patience) / 4
+                progress.say(
+                    f"the answer is here already; staying {stay:g} s, in case a neighbour still needs something"
+                )
+            told, entries = _live(peer, progress, stopped, stay)
+    except KeyboardInterrupt:  # while preparing
+        return _stopped(stopped, 0, json)
+    except NetdpError as problem:
+        progress.clear()
+        # what was given does not fit, and would not at the next start either; else the machine is to blame
+        refused = isinstance(problem, Refused | InvalidValue | FileFormatError)
+        verdicts = problem.verdicts if isinstance(problem, PolicyRefused) else ()
+        print("\n".join([f"netdp: {problem}", *(verdict_lines(verdicts) if verdicts else ())]), file=sys.stderr)
+        if json:
+            limits = {"limits": [verdict.to_dict() for verdict in verdicts]} if verdicts else {}
+            kind = "refused" if refused else "failed"
+            _show({"ok": False, "status": kind, "reason": str(problem), "running": running, **limits}, [], True)
+        return REFUSED if refused else FAILED
+    progress.clear()
+    if told is None or not told["ok"]:
+        told = earlier or told
+    if told is None:
+        return _stopped(stopped, entries, json)
+    _show(
+        {"status": "answered" if told["ok"] else "ended", **told, "ledger": str(home / "peer.db")},
+        outcome_lines(peer.study, told, home),
+        json,
+    )
+    return ANSWERED if told["ok"] else ENDED
+
+
+def _live(peer: Peer, progress: Progress, stopped: list[int], stay: float | None) -> tuple[dict[str, Any] | None, int]:
+    """Run a peer as `netdp.peers.peer.run_peer` does, for `stay` seconds at most, ended in order by SIGTERM too.
+
+    Returns its outcome, if it had one by then, and how often it contributed to the study.
+    """
+    import asyncio
+
+    async def life() -> dict[str, Any]:
+        task = asyncio.current_task()
+        assert task is not None
+
+        def end() -> None:
+            stopped.append(signal.SIGTERM)
+            task.cancel()
+
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, end)
+        async with asyncio.timeout(stay):
+            return await peer.run()
+
+    try:
+        told: dict[str, Any] | None = asyncio.run(life())
+    except TimeoutError:
+        if stay is None:
+            raise
+        told = progress.outcome
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        stopped.append(signal.SIGINT)
+        told = progress.outcome
+    finally:
+        name = peer.study.hash.hex()
+        try:
+            entries = sum(entry.study == name for entry in peer.store.entries())
+        finally:
+            peer.store.close()
+    return told, entries
+
+
+@contextmanager
+def _signals() -> Iterator[list[int]]:
+    """Let SIGTERM end the program as Ctrl-C does; yields the signals that came, for the exit status."""
+    came: list[int] = []
+
+    def end(number: int, frame: object) -> None:
+        came.append(number)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield came
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _stopped(signals: list[int], entries: int, json: bool) -> int:
+    """Ended by a signal, without an answer."""
+    wrote = "nothing was published so far"
+    if entries:
+        times = "once" if entries == 1 else f"{entries} times"
+        wrote = f"published {times} so far, which is written down with its cost"
+    sentence = f"stopped; {wrote}. Start the same command again, and it goes on from where it was."
+    print(f"netdp: {sentence}", file=sys.stderr)
+    if json:
+        _show({"ok": False, "status": "stopped", "contributed": entries}, [], True)
+    return 128 + (signals[0] if signals else signal.SIGINT)
+
+
+def _show(data: dict[str, Any], lines: list[str], as_json: bool) -> None:
+    import json
+
+    print(json.dumps(data, allow_nan=False) if as_json else "\n".join(lines), flush=True)
+
+
+def _need(*packages: str) -> None:
+    """Say which package is missing, before a deep import does."""
+    import importlib
+
+    from netdp.errors import MissingDependency
+
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # as netdp.peers.transport.grpc does, which is loaded later
+    for package in packages:
+        try:
+            importlib.import_module(package)
+        except ImportError:
+            raise MissingDependency(package, "a peer", "peers") from None

@@ -1,0 +1,291 @@
+"""`netdp study`: draft a study, complete it with everybody's card, explain it, sign it, and see who has signed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from netdp.peers.identity import Card
+    from netdp.peers.study import Study
+
+app = typer.Typer(
+    help="The file that all parties sign: draft, complete, explain, sign and verify it.",
+    rich_markup_mode=None,
+    no_args_is_help=True,
+)
+
+File = Annotated[Path, typer.Argument(help="The study, a TOML file.", show_default=False)]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.", show_default=False)]
+Cards = Annotated[
+    list[Path] | None, typer.Option("--card", help="A party's public card (JSON); repeat it.", show_default=False)
+]
+Addresses = Annotated[
+    list[str] | None,
+    typer.Option("--address", help="Where a party listens, NAME=HOST:PORT; repeat it.", show_default=False),
+]
+
+
+@app.command("new")
+def new(
+    name: Annotated[str, typer.Argument(help="What the study is called.", show_default=False)],
+    task: Annotated[str, typer.Option("--task", help="sum, mean, variance, histogram or table.")] = "mean",
+    column: Annotated[
+        list[str] | None, typer.Option("--column", help="The column; repeat it for a table.", show_default=False)
+    ] = None,
+    bounds: Annotated[str | None, typer.Option("--bounds", help="Public range of the numbers: 0,100.")] = None,
+    edges: Annotated[str | None, typer.Option("--edges", help="histogram of numbers: 0,10,20,50.")] = None,
+    categories: Annotated[
+        list[str] | None,
+        typer.Option("--categories", help="histogram, table: a,b,c; once per column.", show_default=False),
+    ] = None,
+    other: Annotated[bool, typer.Option("--other", help="Count unlisted values in a cell 'other'.")] = False,
+    value: Annotated[
+        str, typer.Option("--value", help="unit party: single row, or mean, sum, count of its rows.")
+    ] = "single",
+    unit: Annotated[str, typer.Option("--unit", help="What is protected: party or record.")] = "party",
+    max_records: Annotated[
+        int | None, typer.Option("--max-records", help="unit record: the most that a party may have; public.")
+    ] = None,
+    missing: Annotated[str, typer.Option("--missing", help="unit record: refuse or skip empty cells.")] = "refuse",
+    parties: Annotated[
+        Path | None, typer.Option("--parties", help="A file of names, one a line, an address behind each if known.")
+    ] = None,
+    n: Annotated[int | None, typer.Option("--n", help="Or so many parties, called p00, p01, …")] = None,
+    card: Cards = None,
+    address: Addresses = None,
+    graph: Annotated[
+        str | None,
+        typer.Option("--graph", "-g", help="Who talks to whom: ring:16, regular:16,6 …; see `netdp graphs`."),
+    ] = None,
+    epsilon: Annotated[float, typer.Option("--epsilon", help="At most so much is lost about anybody.")] = 1.0,
+    delta: Annotated[float, typer.Option("--delta", help="… but for this chance.")] = 1e-6,
+    colluders: Annotated[int, typer.Option("--colluders", help="… to any so many parties together.")] = 1,
+    attempts: Annotated[int, typer.Option("--attempts", help="masked-sum: how often a party may publish.")] = 1,
+    absent: Annotated[
+        int, typer.Option("--absent", help="masked-sum: how many parties may be missing from an attempt.")
+    ] = 0,
+    protocol: Annotated[str, typer.Option("--protocol", "-p", help="masked-sum, ring-sum or gossip.")] = "masked-sum",
+    spread: Annotated[str | None, typer.Option("--spread", help="masked-sum: flood (the default) or average.")] = None,
+    gather: Annotated[float, typer.Option("--gather", help="Seconds to wait for everybody at first.")] = 600.0,
+    patience: Annotated[float, typer.Option("--patience", help="Seconds without news before giving up.")] = 60.0,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")] = Path("study.toml"),
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+    json: Json = False,
+) -> None:
+    """Draft a study: choose the noise that keeps the promise, and write everything down.
+
+    With names only it is a draft; give every party's --card and address, here or later with `netdp study complete`, and
+    it can be signed.
+    """
+    import secrets
+
+    from netdp.errors import InvalidValue
+    from netdp.peers.study import Study
+    from netdp.peers.task import Task
+
+    _may_write(output, force)
+    cards = _cards(card)
+    where: dict[str, str] = {}
+    if parties is not None and n is not None:
+        raise InvalidValue(f"give --parties {parties} or --n {n}, not both")
+    if parties is not None:
+        names, where = _names(parties)
+    elif n is not None:
+        names = [f"p{u:0{max(2, len(str(n - 1)))}}" for u in range(n)]
+    elif cards:
+        names = [one.name for one in cards]
+    else:
+        raise InvalidValue("who takes part? give --parties FILE, --n NUMBER, or everybody's --card")
+    asked: dict[str, Any] = {"kind": task, "unit": unit, "value": value, "missing": missing, "other": other}
+    asked["max_records"] = max_records
+    if column:
+        asked |= {"columns": tuple(column)} if task == "table" else {"column": _single(column)}
+    if bounds is not None:
+        asked["bounds"] = tuple(_numbers("--bounds", bounds))
+    if edges is not None:
+        asked["edges"] = tuple(_numbers("--edges", edges))
+    if categories:
+        asked["categories"] = tuple(tuple(part.strip() for part in one.split(",")) for one in categories)
+    size = len(names)
+    study = Study.plan(
+        name, Task(**asked), names,
+        graph=graph or (f"complete:{size}" if size <= 8 else f"regular:{size},6,seed=0"),
+        epsilon=epsilon, delta=delta, colluders=colluders, attempts=attempts, absent=absent, kind=protocol, spread=spread,
+        timing={"gather": gather, "patience": patience}, nonce=secrets.token_hex(16),
+    )  # fmt: skip
+    study = study.complete(cards, where | _addresses(address))
+    study.write(output)
+    _written(study, output, json)
+
+
+@app.command("complete")
+def complete(
+    file: File,
+    card: Cards = None,
+    address: Addresses = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The file to write; the study itself by default.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Put cards and addresses into a draft. Signatures made before do not fit any more."""
+    from netdp.peers.study import Study
+
+    study = Study.read(file).complete(_cards(card), _addresses(address))
+    study.write(output or file)
+    _written(study, output or file, json)
+
+
+@app.command("explain")
+def explain(file: File, json: Json = False) -> None:
+    """Say in plain words what will be revealed to whom, what that rests on, and who takes part."""
+    from netdp.peers.study import Study
+    from netdp.peers.study_explained import facts, lines
+
+    said = facts(Study.read(file))
+    _show(said, lines(said), json)
+
+
+@app.command("sign")
+def sign(
+    file: File,
+    home: Annotated[Path, typer.Option("--home", help="The folder of this party's keys.", show_default=False)],
+    json: Json = False,
+) -> None:
+    """Explain the study, then sign it with this party's key. Refuses a draft, and a study without this party's card."""
+    from netdp.peers import signatures
+    from netdp.peers.identity import Identity
+    from netdp.peers.study import Study
+    from netdp.peers.study_explained import facts, lines
+
+    study = Study.read(file)
+    identity = Identity.load(home)
+    if not json:
+        print("\n".join([*lines(facts(study)), ""]))
+    path = signatures.write(file, identity.card.name, signatures.sign(study, identity))
+    data = {"study": study.hash.hex(), "party": identity.card.name, "signature": str(path)}
+    _show(data, [f"Signed by {identity.card.name}: {path}"], json)
+
+
+@app.command("verify")
+def verify(file: File, json: Json = False) -> None:
+    """Tell who has signed exactly this study. Ends with status 0 if all have, and 1 if not."""
+    from netdp.errors import Refused
+    from netdp.peers import signatures
+    from netdp.peers.study import Study
+
+    study = Study.read(file)
+    if not study.is_complete:
+        raise Refused(f"the study {study.name!r} is a draft; it lacks {'; '.join(study.lacking)}")
+    wrong = signatures.problems(study, signatures.read_all(file))
+    signed = [name for name in study.names if name not in wrong]
+    epsilon = study.check_promise()
+    lines = [f'Study "{study.name}" {study.hash.hex()}', f"  signed by {len(signed)} of {study.n}"]
+    lines += [f"  {name}: {problem}" for name, problem in wrong.items()]
+    lines.append(
+        f"  the promise is kept: epsilon {epsilon:.4g} of {study.privacy.epsilon:g} at {study.privacy.delta:g}"
+    )
+    data = {"study": study.hash.hex(), "all": not wrong, "signed": signed, "problems": wrong, "epsilon": epsilon}
+    _show(data, lines, json)
+    if wrong:
+        raise typer.Exit(1)
+
+
+# ── what was typed ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _show(data: dict[str, Any], lines: list[str], as_json: bool) -> None:
+    import json
+
+    print(json.dumps(data, allow_nan=False) if as_json else "\n".join(lines))
+
+
+def _written(study: Study, path: Path, as_json: bool) -> None:
+    from netdp.peers.study_explained import facts, lines
+
+    said = facts(study)
+    then = (
+        ["Next, each party reads and signs it:", f"  netdp study sign {path} --home FOLDER"]
+        if study.is_complete
+        else ["To add what it lacks:", f"  netdp study complete {path} --card CARD --address NAME=HOST:PORT"]
+    )
+    _show({"file": str(path), **said}, [*lines(said), "", f"Written to {path}.", *then], as_json)
+
+
+def _may_write(path: Path, force: bool) -> None:
+    from netdp.errors import InvalidValue
+
+    if path.exists() and not force:
+        raise InvalidValue(f"{path} is there already; give another --output, or --force to overwrite it")
+
+
+def _single(columns: list[str]) -> str:
+    from netdp.errors import InvalidValue
+
+    if len(columns) > 1:
+        raise InvalidValue(f"several columns, {', '.join(columns)}, belong to --task table; give one --column")
+    return columns[0]
+
+
+def _numbers(flag: str, text: str) -> list[float]:
+    from netdp.errors import InvalidValue
+
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InvalidValue(f"{flag} must be numbers with commas between them, such as 0,100; got {text!r}") from None
+
+
+def _addresses(given: list[str] | None) -> dict[str, str]:
+    from netdp.errors import InvalidValue
+
+    out = {}
+    for text in given or ():
+        name, equals, address = text.partition("=")
+        if not equals:
+            raise InvalidValue(f"--address is NAME=HOST:PORT, such as p00=10.0.0.5:7000; got {text!r}")
+        out[name] = address
+    return out
+
+
+def _cards(paths: list[Path] | None) -> list[Card]:
+    import json
+
+    from netdp.errors import FileFormatError
+    from netdp.peers.identity import Card
+
+    out = []
+    for path in paths or ():
+        try:
+            out.append(Card.from_dict(json.loads(path.read_text("utf-8"))))
+        except OSError as error:
+            raise FileFormatError(path, None, f"cannot be read: {error.strerror}") from None
+        except ValueError as error:  # JSON, text, and InvalidValue
+            raise FileFormatError(path, None, f"is no card: {error}") from None
+    return out
+
+
+def _names(path: Path) -> tuple[list[str], dict[str, str]]:
+    from netdp.errors import FileFormatError
+
+    try:
+        content = path.read_text("utf-8")
+    except OSError as error:
+        raise FileFormatError(path, None, f"cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise FileFormatError(path, None, "is not a UTF-8 text file") from None
+    names: list[str] = []
+    addresses: dict[str, str] = {}
+    for number, line in enumerate(content.splitlines(), start=1):
+        words = line.split("#", 1)[0].replace(",", " ").split()
+        if len(words) > 2:
+            raise FileFormatError(path, number, f"has {len(words)} words; a line is a name and perhaps its address")
+        if words:
+            names.append(words[0])
+            addresses |= {words[0]: words[1]} if len(words) == 2 else {}
+    if not names:
+        raise FileFormatError(path, None, "holds no names; write one a line")
+    return names, addresses

@@ -1,0 +1,99 @@
+"""`netdp up`: all parties of a study on this machine, each a process of its own."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def up(
+    study: Annotated[Path, typer.Argument(help="A study, or a draft of one (names only): TOML.", show_default=False)],
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            "--data",
+            help="A CSV file with a column `party`, or a folder with NAME.csv for every party; by default the "
+            "folder data/ or the only CSV file beside the study.",
+        ),
+    ] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--folder", help="Where the parties' homes are kept: keys, ledgers, results. Else they are gone afterwards."
+        ),
+    ] = None,
+    no_restart: Annotated[
+        bool, typer.Option("--no-restart", help="Leave a party that dies dead.", show_default=False)
+    ] = False,
+    record: Annotated[
+        Path | None, typer.Option("--record", help="A folder: every party appends each frame it sends to NAME.frames.")
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option("--plot", help="Draw who sent to whom, and what any k parties learned: out.html or out.png."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object at the end.", show_default=False)] = False,
+) -> int:
+    """Run all parties of a study here, as real processes with their own keys and ledgers, talking over loopback.
+
+    A party that dies is started again, as a service manager would. Exit status: 0 everybody holds the same answer, 2 refused,
+    3 the study ended without an answer, 1 anything else.
+    """
+    from netdp.peers.up import Progress, exit_code, run_study
+
+    from .show import show
+
+    if plot is not None:
+        from netdp.report.files import picture_path
+
+        picture_path(plot, (".html", ".png"))  # refuse before the work
+    data = data or _data_beside(study)
+    if record is not None:
+        record.mkdir(parents=True, exist_ok=True)
+    terminal = sys.stderr.isatty() and not json
+    shown = ""
+
+    def watch(progress: Progress) -> None:
+        nonlocal shown
+        if progress.words != shown:
+            shown = progress.words
+            print(f"\r\033[K{shown}", end="", file=sys.stderr, flush=True)
+
+    try:
+        result = run_study(
+            study, data, folder, restart=not no_restart, watch=watch if terminal else None, record=record
+        )
+    finally:
+        if terminal:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+    from netdp.report.run import run_table
+
+    lines: list[object] = [] if json else [run_table(result)]
+    if not json and folder is not None:
+        lines.append(
+            f"homes, ledgers and results: {folder} (netdp ledger show --home {folder / result.study.names[0]})"
+        )
+    if plot is not None:
+        from netdp.report.run_picture import save_run_picture
+
+        lines.append(f"picture: {save_run_picture(result, plot)}")
+    for note in result.notes[:5]:
+        print(f"netdp: {note}", file=sys.stderr)
+    if len(result.notes) > 5:
+        print(f"netdp: … and {len(result.notes) - 5} more notes (--json has all)", file=sys.stderr)
+    show({**result.to_dict(), "plot": None if plot is None else str(plot)}, lines, json)
+    return exit_code(result)
+
+
+def _data_beside(study: Path) -> Path:
+    """The data that lie beside a study, if there is no doubt."""
+    from netdp.errors import InvalidValue
+
+    found = [study.parent / "data"] if (study.parent / "data").is_dir() else sorted(study.parent.glob("*.csv"))
+    if len(found) != 1:
+        seen = "no CSV file" if not found else f"{len(found)} CSV files"
+        raise InvalidValue(f"whose data? There is {seen} beside {study}; give --data FILE or FOLDER")
+    return found[0]

@@ -1,0 +1,161 @@
+"""One SQLite file, opened so that what is committed stays and only one process writes.
+
+The file is made beside its place and moved there whole, so a file that is empty was damaged, and is refused instead of
+being taken for a beginning. It belongs to its owner alone (mode 600). A lock file beside it is held for as long as the
+process lives; the system gives it back when the process dies, however it dies. In the write-ahead mode with
+`synchronous=FULL` a commit returns when the disk has it. What goes wrong becomes one error with a sentence.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from netdp.errors import NetdpError
+
+APPLICATION = 0x6E647031
+"""Marks the file as a netdp store ("ndp1")."""
+FORMAT = 1
+
+_TABLES = """
+CREATE TABLE ledger (row INTEGER PRIMARY KEY, study BLOB NOT NULL, attempt INTEGER NOT NULL, entry TEXT NOT NULL,
+    contribution BLOB NOT NULL, previous BLOB NOT NULL, hash BLOB NOT NULL, UNIQUE (study, attempt));
+CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1), rows INTEGER NOT NULL, hash BLOB NOT NULL,
+    signature BLOB NOT NULL);
+CREATE TABLE contributions (study BLOB NOT NULL, attempt INTEGER NOT NULL, key TEXT NOT NULL, body BLOB NOT NULL,
+    secret BLOB NOT NULL, signature BLOB NOT NULL, adopted INTEGER NOT NULL, PRIMARY KEY (study, attempt),
+    FOREIGN KEY (study, attempt) REFERENCES ledger (study, attempt));
+CREATE TABLE votes (study BLOB NOT NULL, attempt INTEGER NOT NULL, body BLOB NOT NULL, signature BLOB NOT NULL,
+    PRIMARY KEY (study, attempt));
+CREATE TABLE results (study BLOB PRIMARY KEY, result TEXT NOT NULL);
+"""
+# INSERT OR REPLACE deletes without asking delete triggers: hence the triggers before INSERT
+TRIGGERS = {
+    "ledger_next": "BEFORE INSERT ON ledger WHEN NEW.row IS NOT (SELECT COALESCE(MAX(row), 0) + 1 FROM ledger) "
+    "OR EXISTS (SELECT 1 FROM ledger WHERE study = NEW.study AND attempt = NEW.attempt)",
+    "ledger_same": "BEFORE UPDATE ON ledger",
+    "ledger_kept": "BEFORE DELETE ON ledger",
+    "contributions_once": "BEFORE INSERT ON contributions WHEN EXISTS "
+    "(SELECT 1 FROM contributions WHERE study = NEW.study AND attempt = NEW.attempt)",
+    "contributions_same": "BEFORE UPDATE OF study, attempt, key, body, secret, adopted ON contributions",
+    "contributions_kept": "BEFORE DELETE ON contributions",
+    "votes_once": "BEFORE INSERT ON votes WHEN EXISTS "
+    "(SELECT 1 FROM votes WHERE study = NEW.study AND attempt = NEW.attempt)",
+    "votes_same": "BEFORE UPDATE ON votes",
+    "votes_kept": "BEFORE DELETE ON votes",
+}
+
+
+def trigger(name: str) -> str:
+    """The statement that makes a trigger, as SQLite keeps it."""
+    table = name.split("_")[0]
+    return f"CREATE TRIGGER {name} {TRIGGERS[name]} BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END"
+
+
+class StoreFailed(NetdpError):
+    """The file of a peer cannot be opened, read or written; nothing was half-written."""
+
+
+@contextmanager
+def failing(path: Path, what: str) -> Iterator[None]:
+    """Turn what SQLite and the system say into one sentence."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise StoreFailed(
+            f"{path} cannot be {what}: {error}; nothing was half-written, {_way_out(str(error))}"
+        ) from None
+    except OSError as error:
+        raise StoreFailed(f"{path} cannot be {what}: {error.strerror or error}; nothing was half-written") from None
+
+
+def _way_out(problem: str) -> str:
+    if "full" in problem:
+        return "make room on the disk and start again"
+    if "readonly" in problem or "unable to open" in problem:
+        return "give this user the right to write the file and its folder"
+    if "malformed" in problem or "not a database" in problem:
+        return "restore it from a copy, and let the peer ask its neighbours for what the copy does not know"
+    return "look after the disk and start again"
+
+
+def locked(path: Path) -> int:
+    """Hold the lock beside the file for as long as this process lives; whose it is stands in it."""
+    lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.read(lock, 20).decode("ascii", "replace").strip()
+        os.close(lock)
+        who = f"process {holder}" if holder else "another process"
+        raise StoreFailed(f"{path} is in use by {who}; a peer runs once, end that one first") from None
+    except BaseException:
+        os.close(lock)
+        raise
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+    return lock
+
+
+def create(path: Path) -> None:
+    """Make the file beside its place and move it there whole: an empty file in its place is damage, never a beginning."""
+    if Path(f"{path}-wal").exists():
+        raise StoreFailed(f"{path} is gone but its journal {path.name}-wal is there; restore both from a copy")
+    fresh = Path(f"{path}.new")
+    for left in (fresh, Path(f"{fresh}-wal"), Path(f"{fresh}-shm"), Path(f"{fresh}-journal")):
+        left.unlink(missing_ok=True)
+    os.close(os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    database = connect(fresh)
+    try:
+        triggers = "".join(f"{trigger(name)};\n" for name in TRIGGERS)
+        database.executescript(
+            f"BEGIN; PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {FORMAT}; {_TABLES} {triggers} COMMIT;"
+        )
+    finally:
+        database.close()
+    os.rename(fresh, path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection whose commits are durable and whose constraints hold."""
+    # one connection, used under our own lock from any thread; transactions are written out
+    database = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5.0)
+    try:
+        for setting in ("journal_mode = WAL", "synchronous = FULL", "fullfsync = ON", "foreign_keys = ON",
+                        "recursive_triggers = ON", "trusted_schema = OFF"):  # fmt: skip
+            database.execute(f"PRAGMA {setting}")
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def check_private(path: Path) -> None:
+    """Refuse a file that others can read, or that is empty."""
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode & 0o077:
+        raise StoreFailed(f"{path} can be read by others (mode {mode:o}); it holds secrets: chmod 600 {path}")
+    if path.stat().st_size == 0:
+        raise StoreFailed(f"{path} is empty, which no store ever is: it was damaged; restore it from a copy")
+
+
+def check_format(path: Path, database: sqlite3.Connection) -> None:
+    """Refuse a file of something else, or of another version."""
+    mark = database.execute("PRAGMA application_id").fetchone()[0]
+    version = database.execute("PRAGMA user_version").fetchone()[0]
+    if mark != APPLICATION:
+        raise StoreFailed(f"{path} is a database, but not of a netdp peer; name the peer.db of a peer's home")
+    if version != FORMAT:
+        raise StoreFailed(
+            f"{path} has format {version}, this netdp knows format {FORMAT}; use the version that wrote it"
+        )

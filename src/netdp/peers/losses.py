@@ -1,0 +1,284 @@
+"""What an entry of a ledger keeps of a protocol, and the privacy curve that is computed from it again.
+
+Three kinds of loss, each a small dictionary:
+
+    {"kind": "masked-sum", "share", "distance", "dimension"}   a sum under pads between all pairs: noise of all but the coalition
+    {"kind": "local", "share", "distance", "dimension"}        own noise only, against everybody
+    {"kind": "profile", "curves", "single", "sizes", "any"}    tables: against each party alone, any so many, all others
+
+`share` is the variance of one party's discrete Gaussian in squared grid steps, `distance` how far (L2, in grid steps) what a
+party adds can move, `dimension` how many numbers it has.
+
+**In a roster of m parties**, me included, c of them in a coalition: the masked sum shows the noisy sum of m − c parties
+(`netdp.accounting.masked.sums`), at least of me alone, because nobody else knows my noise. Tables: a named party has its
+own; any one party is bounded by the pointwise maximum of the single ones (a maximum of upper bounds bounds each), and so is
+an outsider, who sees no more than what everybody in the roster sees; two or more are bounded by the table for so many or,
+since more parties learn no less, for the next larger number that has one, all others at last, and by nothing where there is
+none.
+
+**Adding up**, adaptively: noisy sums of discrete Gaussians by `netdp.accounting.masked.releases` (μ² adds up, with margins),
+true Gaussians by their μ², tables by their loss distributions (`netdp.privacy.profile`), and the three with each other by
+their tables.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from netdp.accounting.masked.releases import Release, releases_curve
+from netdp.errors import InvalidValue, Unsupported
+from netdp.numerics.arrays import UNIT, FloatArray
+from netdp.privacy import Curve, GaussianCurve, Guarantee, ProfileCurve
+from netdp.privacy.profile import composed
+from netdp.protocols import Gossip, MaskedSum, Protocol, RingSum
+
+NO_BOUND = ProfileCurve([0.0], [1.0])
+"""The curve of a loss of which nothing is proved: ε is infinite at every δ < 1."""
+NOTHING = GaussianCurve(0.0)
+"""The curve of having seen nothing."""
+
+_KNOTS = 256
+_MOST_COALITIONS = 300
+_MARKS = tuple(10.0**-k for k in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 18))
+"""Where tables are as good as the curve that they are taken from."""
+
+
+# ── from a protocol to what is kept ───────────────────────────────────────────────────────────────────────────────────
+
+
+def loss_of(protocol: Protocol, me: int, names: Sequence[str], colluders: int = 1) -> dict[str, Any]:
+    """What an entry keeps of a protocol among `names`, seen from its party number `me`.
+
+    Tables are made for coalitions of up to so many `colluders`, and of all others.
+
+    >>> from netdp import graphs
+    >>> loss_of(MaskedSum(graphs.ring(4), sigma=1.0), 0, "ABCD")
+    {'kind': 'masked-sum', 'share': 1048576, 'distance': 1024, 'dimension': 1}
+    """
+    if len(names) != protocol.n:
+        raise InvalidValue(f"{len(names)} names for {protocol.n} parties; give one per party of the roster")
+    if isinstance(protocol, MaskedSum):
+        if protocol.mask_graph is not None:
+            raise Unsupported(
+                "the ledger adds up masked sums with pads between all pairs only: with fewer pads, what k parties learn depends "
+                "on which they are; use masks='complete'"
+            )
+        return {
+            "kind": "masked-sum",
+            "share": protocol.share,
+            "distance": protocol.distance,
+            "dimension": protocol.dimension,
+        }
+    if isinstance(protocol, RingSum | Gossip) and protocol.grid is not None:
+        return dict(tables_of(protocol, me, tuple(names), colluders))
+    raise Unsupported(
+        f"no proof says what this {type(protocol).__name__} costs when it runs: it is accounted for in real numbers, and a wire "
+        "carries none; state a grid=, or use a masked sum"
+    )
+
+
+@lru_cache(maxsize=1024)
+def accounted(protocol: Protocol, members: tuple[int, ...]) -> Guarantee:
+    """What these parties together learn. A peer asks this for its promise, for its policy and for its ledger: once is enough."""
+    from netdp.accounting import account
+
+    return account(protocol, members)
+
+
+@lru_cache(maxsize=64)
+def tables_of(protocol: Protocol, me: int, names: tuple[str, ...], colluders: int = 1) -> dict[str, Any]:
+    """The loss about party `me` as tables: against each other party alone, any so many together, and all others."""
+
+    def against(members: Sequence[int]) -> Curve:
+        return accounted(protocol, tuple(members)).require_certified().curve
+
+    others = [v for v in range(protocol.n) if v != me]
+    single = {names[v]: worst_entry([against([v])], me) for v in others}
+    sizes = {
+        size: worst_entry([against(members) for members in combinations(others, size)], me)
+        for size in range(2, min(colluders, len(others) - 1) + 1)
+        if math.comb(len(others), size) <= _MOST_COALITIONS  # else: as if all others colluded
+    }
+    try:
+        everybody = worst_entry([against(others)], me)
+    except Unsupported:
+        everybody = NO_BOUND
+    return profile_loss(single, everybody, sizes)
+
+
+def profile_loss(
+    single: Mapping[str, Curve], everybody: Curve | None, sizes: Mapping[int, Curve] | None = None
+) -> dict[str, Any]:
+    """Tables as an entry keeps them: each different curve once; None if nothing bounds what all others learn together.
+
+    >>> loss = profile_loss({"Bob": GaussianCurve(0.5), "Cy": GaussianCurve(0.5)}, None)
+    >>> loss["curves"], loss["single"], loss["sizes"], loss["any"]
+    ([{'mu': 0.5}], {'Bob': 0, 'Cy': 0}, {}, None)
+    """
+    curves: list[dict[str, Any]] = []
+
+    def place(one: Curve) -> int:
+        table = _table(one)
+        if table not in curves:
+            curves.append(table)
+        return curves.index(table)
+
+    return {
+        "kind": "profile",
+        "curves": curves,
+        "single": {name: place(one) for name, one in single.items()},
+        "sizes": {str(size): place(one) for size, one in (sizes or {}).items()},
+        "any": None if everybody is None else place(everybody),
+    }
+
+
+def worst_entry(found: Sequence[Curve], u: int) -> GaussianCurve | ProfileCurve:
+    """A curve about party u that lies above all of these (each one curve per party, or one for all), as an entry keeps it."""
+    if all(isinstance(one, GaussianCurve) for one in found):
+        mu = max(float(np.asarray(one.mu)[u] if one.shape else one.mu) for one in found)  # type: ignore[attr-defined]
+        return GaussianCurve(mu) if math.isfinite(mu) else NO_BOUND
+    first = found[0]
+    if len(found) == 1 and isinstance(first, ProfileCurve) and not first.shape and len(first.epsilons) <= _KNOTS:
+        return first
+
+    def worst(asked: float, ask: Callable[[Curve, FloatArray], FloatArray]) -> float:
+        answers = ((one, ask(one, np.full(one.shape, asked))) for one in found)
+        return max(float(np.asarray(answer)[u] if one.shape else answer) for one, answer in answers)
+
+    marks = [worst(delta, lambda one, deltas: one.epsilon(deltas)) for delta in _MARKS]
+    known = [mark for mark in marks if math.isfinite(mark)]
+    if not known:
+        return NO_BOUND
+    # at the marks the table is as good as the curves; between any points its chords lie above
+    points = np.unique([*np.linspace(0.0, known[-1], _KNOTS - len(_MARKS)), *known])
+    deltas = np.array([worst(point, lambda one, points: one.delta(points)) for point in points])
+    return ProfileCurve(points, np.minimum.accumulate(deltas))
+
+
+def _table(one: Curve) -> dict[str, Any]:
+    kept = worst_entry([one], 0)
+    if isinstance(kept, GaussianCurve):
+        return {"mu": float(kept.mu)}
+    return {"epsilons": kept.epsilons.tolist(), "deltas": kept.deltas.tolist()}
+
+
+def _read_table(table: Any) -> GaussianCurve | ProfileCurve:
+    if not isinstance(table, dict) or set(table) not in ({"mu"}, {"epsilons", "deltas"}):
+        raise InvalidValue("a curve of an entry is {'mu'} or {'epsilons', 'deltas'}")
+    if "mu" not in table:
+        return ProfileCurve(table["epsilons"], table["deltas"])
+    if type(table["mu"]) is not float or not math.isfinite(table["mu"]):
+        raise InvalidValue(f"the μ of an entry is a finite number, got {table['mu']!r}")
+    return GaussianCurve(table["mu"])
+
+
+def check_loss(loss: Any, roster: Sequence[str], me: str) -> None:
+    """Refuse a loss that this version could not add up."""
+    kind = loss.get("kind") if isinstance(loss, dict) else None
+    if kind in ("masked-sum", "local"):
+        whole, distance = [loss.get("share"), loss.get("dimension")], loss.get("distance")
+        if set(loss) != {"kind", "share", "distance", "dimension"} or not all(type(x) is int and x >= 1 for x in whole):
+            raise InvalidValue(
+                f"a {kind} has a share and a dimension, whole numbers from 1 on, and a distance; got {loss!r}"
+            )
+        if type(distance) not in (int, float) or not (math.isfinite(distance) and distance >= 0):
+            raise InvalidValue(f"the distance of a {kind} is a number ≥ 0, got {distance!r}")
+        if loss["dimension"] == 1 and distance != int(distance):
+            raise InvalidValue(f"the distance of single numbers is a whole number of grid steps, got {distance!r}")
+    elif kind == "profile":
+        if set(loss) != {"kind", "curves", "single", "sizes", "any"}:
+            raise InvalidValue(f"a profile has curves, single, sizes and any; got {sorted(loss)}")
+        if not (isinstance(loss["single"], dict) and isinstance(loss["sizes"], dict)):
+            raise InvalidValue("single and sizes of a profile say by name, or by number, which curve holds")
+        if not all(re.fullmatch("[1-9][0-9]*", size) and int(size) >= 2 for size in loss["sizes"]):
+            raise InvalidValue(f"the sizes of a profile are numbers from 2 on, got {sorted(loss['sizes'])}")
+        if set(loss["single"]) != set(roster) - {me}:
+            raise InvalidValue(
+                f"a profile has a curve against everybody in the roster but {me!r}, got {sorted(loss['single'])}"
+            )
+        known = len([_read_table(table) for table in loss["curves"]])
+        which = [*loss["single"].values(), *loss["sizes"].values(), *([] if loss["any"] is None else [loss["any"]])]
+        if not all(type(i) is int and 0 <= i < known for i in which):
+            raise InvalidValue(f"a profile points to curves that it does not have: {which}")
+    else:
+        raise InvalidValue(f"unknown kind of loss {kind!r} in an entry; this netdp knows masked-sum, local and profile")
+
+
+# ── from what is kept to a curve ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def seen(loss: Mapping[str, Any], roster: Sequence[str], me: str, against: int | str) -> Release | Curve:
+    """What a named party, or any so many together (0: outsiders only), saw of an attempt among `roster`."""
+    m = len(roster)
+    if isinstance(against, str):
+        if against == me:
+            raise InvalidValue(f"{against!r} is this party itself; name another one")
+        inside = int(against in roster)
+    else:
+        if type(against) is not int or against < 0:
+            raise InvalidValue(f"a coalition is a whole number of parties ≥ 0, or a name, got {against!r}")
+        inside = min(against, m - 1)
+    if loss["kind"] in ("masked-sum", "local"):
+        size = m - inside if loss["kind"] == "masked-sum" else 1
+        return Release(loss["share"], size, loss["distance"], loss["dimension"])
+    if isinstance(against, str) and inside:
+        return _read_table(loss["curves"][loss["single"][against]])
+    if inside <= 1:
+        return highest([_read_table(loss["curves"][i]) for i in sorted(set(loss["single"].values()))])
+    enough = [size for size in map(int, loss["sizes"]) if size >= inside]  # more parties learn no less
+    which = loss["sizes"][str(min(enough))] if enough else loss["any"]
+    return NO_BOUND if which is None else _read_table(loss["curves"][which])
+
+
+def highest(curves: Sequence[GaussianCurve | ProfileCurve]) -> GaussianCurve | ProfileCurve:
+    """A curve that lies above all of these."""
+    gaussians = [float(one.mu) for one in curves if isinstance(one, GaussianCurve)]
+    if len(gaussians) == len(curves):
+        return GaussianCurve(max(gaussians, default=0.0))
+    tables = [one if isinstance(one, ProfileCurve) else _sampled(one) for one in curves]
+    points = np.unique(np.concatenate([one.epsilons for one in tables]))
+    # at every knot of any of them the largest; between knots the chord of the largest lies above every chord
+    return ProfileCurve(points, np.max([one.delta(points) for one in tables], axis=0))
+
+
+def together(parts: Iterable[Release | Curve]) -> Curve:
+    """The curve of having seen all of it; the order does not matter, not even to the last bit."""
+    releases: list[Release] = []
+    squares: list[float] = []
+    tables: dict[tuple[bytes, bytes], tuple[ProfileCurve, int]] = {}
+    for part in parts:
+        if isinstance(part, Release):
+            releases.append(part)
+        elif isinstance(part, GaussianCurve):
+            squares.append(float(part.mu) ** 2 * (1 + 4 * UNIT))
+        elif isinstance(part, ProfileCurve):
+            if part.deltas[-1] == 1:
+                return NO_BOUND
+            text = (part.epsilons.tobytes(), part.deltas.tobytes())
+            tables[text] = (part, tables.get(text, (part, 0))[1] + 1)
+        else:
+            raise Unsupported(f"a ledger adds up Gaussian curves and tables, not a {part.kind} curve")
+    whole = [tables[text] for text in sorted(tables)]
+    if squares:
+        gaussian = GaussianCurve(math.sqrt(math.fsum(squares)) * (1 + 4 * UNIT))
+        if not releases and not tables:
+            return gaussian
+        whole.append((_sampled(gaussian), 1))
+    if releases:
+        whole.append((releases_curve(sorted(releases)), 1))
+    if not whole:
+        return NOTHING
+    return whole[0][0] if len(whole) == 1 and whole[0][1] == 1 else composed(whole)
+
+
+def _sampled(one: GaussianCurve) -> ProfileCurve:
+    """A Gaussian curve as a table, up to δ = 10⁻³⁰."""
+    points = np.linspace(0.0, max(float(one.epsilon(1e-30)), 1e-9), 2001)
+    return ProfileCurve(points, np.minimum.accumulate(np.asarray(one.delta(points))))

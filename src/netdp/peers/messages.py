@@ -1,0 +1,210 @@
+"""What neighbours say to each other, as values, and the bytes they travel as (`wire.proto`).
+
+An *item* is anything that has a key (kind, attempt, author, index). An honest author makes at most one item of a key, so
+items can be kept in a set, passed on, sent twice and received twice. Votes, contributions, fallbacks and totals are
+signed by their author and passed on by everybody. States and tokens go to one neighbour only, over a link whose two ends
+are known, and need no signature.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from google.protobuf.message import DecodeError
+
+from netdp.errors import InvalidValue
+
+from . import wire_pb2 as wire
+
+FORMAT = 1
+"""Of everything on the wire. Peers of different formats do not talk to each other."""
+
+_FRAME: Any = wire.Frame  # type: ignore[attr-defined]  # made when the module is imported
+
+
+class Kind(IntEnum):
+    """What an item is."""
+
+    VOTE = 1
+    """In this attempt I take part if exactly these parties do."""
+    CONTRIBUTION = 2
+    """What its author publishes in this attempt."""
+    FALLBACK = 3
+    """Averaging is stuck: pass on all contributions."""
+    TOTAL = 4
+    """The token of a ring as it was released."""
+    STATE = 5
+    """A number on its way to the mean, for the neighbours."""
+    TOKEN = 6
+    """The token, for the successor."""
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether it may travel further than from its author to a neighbour."""
+        return self <= Kind.TOTAL
+
+
+class Key(NamedTuple):
+    """Which item it is."""
+
+    kind: Kind
+    attempt: int
+    author: int
+    index: int = 0  # type: ignore[assignment]  # nobody asks a key for the place of an entry
+
+
+@dataclass(frozen=True)
+class Item:
+    """A key and what stands under it; `hops` says how many links it has crossed, for the transcript."""
+
+    key: Key
+    body: bytes
+    signature: bytes = b""
+    hops: int = 0
+
+    def passed_on(self) -> Item:
+        """The same after one more link."""
+        return Item(self.key, self.body, self.signature, self.hops + 1)
+
+
+@dataclass(frozen=True)
+class Hello:
+    """The first message on a link: which study, which version, what is held already."""
+
+    study: bytes
+    version: str
+    have: tuple[Key, ...] = ()
+    format: int = FORMAT
+
+
+@dataclass(frozen=True)
+class Announce:
+    """I have these; ask for those you want."""
+
+    keys: tuple[Key, ...]
+
+
+@dataclass(frozen=True)
+class Pull:
+    """Send me these."""
+
+    keys: tuple[Key, ...]
+
+
+@dataclass(frozen=True)
+class Done:
+    """I hold the result of this attempt; its digest."""
+
+    attempt: int
+    digest: bytes
+
+
+Message = Hello | Item | Announce | Pull | Done
+
+
+def signed_bytes(study: bytes, key: Key, body: bytes) -> bytes:
+    """What the author of an item signs: the study, the key and the body, none of which can stand for another.
+
+    >>> len(signed_bytes(bytes(32), Key(Kind.VOTE, 1, 0), b"any length"))
+    93
+    """
+    return b"netdp item 1\0" + study + struct.pack("<4I", *key) + hashlib.sha256(body).digest()
+
+
+def roster_body(roster: Sequence[int]) -> bytes:
+    """A roster as the body of a vote.
+
+    >>> roster_of(roster_body((0, 2, 5)))
+    (0, 2, 5)
+    """
+    return struct.pack(f"<{len(roster)}I", *roster)
+
+
+def roster_of(body: bytes) -> tuple[int, ...]:
+    """The roster in the body of a vote; refuses what is not strictly increasing."""
+    if len(body) % 4:
+        raise InvalidValue(f"a vote of {len(body)} bytes is no list of parties")
+    roster = struct.unpack(f"<{len(body) // 4}I", body)
+    if any(a >= b for a, b in itertools.pairwise(roster)):
+        raise InvalidValue(f"the roster {roster} is not in increasing order")
+    return roster
+
+
+def roster_digest(roster: Sequence[int]) -> bytes:
+    """With what a contribution begins, so that it cannot be taken for one to another roster."""
+    return hashlib.sha256(roster_body(roster)).digest()
+
+
+def encode(messages: Iterable[Message]) -> bytes:
+    """Messages as one frame.
+
+    >>> decode(encode([Done(1, b"x"), Announce((Key(Kind.VOTE, 1, 3),))]))
+    [Done(attempt=1, digest=b'x'), Announce(keys=(Key(kind=<Kind.VOTE: 1>, attempt=1, author=3, index=0),))]
+    """
+    frame = _FRAME()
+    for message in messages:
+        out = frame.messages.add()
+        match message:
+            case Item(key, body, signature, hops):
+                item = out.item
+                item.SetInParent()
+                _fill(item.key, key)
+                item.body, item.signature, item.hops = body, signature, hops
+            case Hello(study, version, have, format):
+                out.hello.SetInParent()
+                out.hello.format, out.hello.version, out.hello.study = format, version, study
+                for key in have:
+                    _fill(out.hello.have.add(), key)
+            case Announce(keys):
+                out.announce.SetInParent()  # an empty one is said, too
+                for key in keys:
+                    _fill(out.announce.keys.add(), key)
+            case Pull(keys):
+                out.pull.SetInParent()
+                for key in keys:
+                    _fill(out.pull.keys.add(), key)
+            case Done(attempt, digest):
+                out.done.SetInParent()
+                out.done.attempt, out.done.digest = attempt, digest
+    return bytes(frame.SerializeToString())
+
+
+def decode(frame: bytes) -> list[Message]:
+    """The messages of a frame; refuses what is not one."""
+    try:
+        parsed = _FRAME.FromString(frame)
+        return [_message(message) for message in parsed.messages]
+    except (DecodeError, ValueError) as problem:
+        raise InvalidValue(f"a frame of {len(frame)} bytes is no netdp message: {problem}") from None
+
+
+def _message(message: Any) -> Message:
+    match message.WhichOneof("what"):
+        case "item":
+            item = message.item
+            return Item(_key(item.key), item.body, item.signature, item.hops)
+        case "hello":
+            hello = message.hello
+            return Hello(hello.study, hello.version, tuple(_key(key) for key in hello.have), hello.format)
+        case "announce":
+            return Announce(tuple(_key(key) for key in message.announce.keys))
+        case "pull":
+            return Pull(tuple(_key(key) for key in message.pull.keys))
+        case "done":
+            return Done(message.done.attempt, message.done.digest)
+        case _:
+            raise ValueError("a message of no known kind")
+
+
+def _fill(out: Any, key: Key) -> None:
+    out.kind, out.attempt, out.author, out.index = int(key.kind), key.attempt, key.author, key.index
+
+
+def _key(key: Any) -> Key:
+    return Key(Kind(key.kind), key.attempt, key.author, key.index)

@@ -1,0 +1,89 @@
+"""Frozen records that are read from files: unknown fields are refused, and every refusal names its field.
+
+pydantic reports what does not fit as a list of its own making. `Strict` turns the first of them into one sentence, with
+the place in the file ("privacy.epsilon"), the value, and the way out; `Misfit` carries the place, so that a reader of
+files can add the line.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from netdp.errors import InvalidValue
+
+# −0.0 equals 0.0 but is written differently: one of them must be the only one, or equal studies had different hashes.
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False), AfterValidator(lambda x: x + 0.0)]
+"""A finite number; text that looks like one is refused."""
+
+Whole = Annotated[int, Field(strict=True)]
+"""A whole number; neither 3.0 nor true."""
+
+Switch = Annotated[bool, Field(strict=True)]
+"""true or false."""
+
+
+class Misfit(InvalidValue):
+    """A field does not fit; `place` says which, from the outside in."""
+
+    def __init__(self, place: tuple[str | int, ...], problem: str) -> None:
+        self.place, self.problem = place, problem
+        super().__init__(f"{place_text(place)}: {problem}" if place else problem)
+
+
+def place_text(place: tuple[str | int, ...]) -> str:
+    """A place as it is written: party[3].address.
+
+    >>> place_text(("party", 3, "address"))
+    'party[3].address'
+    """
+    out = ""
+    for part in place:
+        out += f"[{part}]" if isinstance(part, int) else f".{part}" if out else part
+    return out
+
+
+class Strict(BaseModel):
+    """A frozen record without unknown fields, whose refusals are `InvalidValue`.
+
+    >>> class Point(Strict):
+    ...     x: Number
+    >>> Point(x=1).x
+    1.0
+    >>> Point(x="1")
+    Traceback (most recent call last):
+    netdp.peers.model.Misfit: x: Input should be a valid number, got '1'
+    >>> Point(y=1)
+    Traceback (most recent call last):
+    netdp.peers.model.Misfit: x: is missing
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def __init__(self, /, **data: Any) -> None:
+        try:
+            super().__init__(**data)
+        except ValidationError as error:
+            raise _first(error, type(self)) from None
+
+
+def _first(error: ValidationError, model: type[BaseModel]) -> Misfit:
+    found = error.errors()[0]
+    # a tagged union puts its tag after the field's name; no file has such a place
+    place = tuple(part for part in found["loc"] if part not in ("masked-sum", "ring-sum", "gossip"))
+    inner = found.get("ctx", {}).get("error")
+    if isinstance(inner, Misfit):
+        return Misfit((*place, *inner.place), inner.problem)
+    if inner is not None:
+        return Misfit(place, str(inner))
+    if found["type"] == "missing":
+        return Misfit(place, "is missing")
+    if found["type"] == "extra_forbidden":
+        known = [field.alias or name for name, field in model.model_fields.items()]
+        return Misfit(place, f"is not known here; known: {', '.join(known)}")
+    if found["type"] == "union_tag_not_found":
+        return Misfit((*place, "kind"), "is missing; give masked-sum, ring-sum or gossip")
+    if found["type"] == "union_tag_invalid":
+        return Misfit((*place, "kind"), f"must be masked-sum, ring-sum or gossip, got {found['ctx']['tag']!r}")
+    return Misfit(place, f"{found['msg']}, got {found['input']!r}")

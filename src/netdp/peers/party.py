@@ -1,0 +1,583 @@
+"""A party of a study, without input or output: what it says next, given what it has heard and what the clock shows.
+
+It knows nothing of sockets, files or processes. `netdp.peers.peer` feeds it with what arrives and sends what it says; the
+tests feed it in any order, lose links, stop it anywhere and start it again.
+
+**Who takes part.** An attempt has a *roster*, sealed by signed votes of all its members. In attempt 1 everybody votes for
+everybody. If an attempt comes to nothing in time, everybody votes in the next one for those who showed up in it: those
+who contributed if its roster was sealed, else those who voted. No leader is needed: votes are passed on, so all who are
+there see the same ones after a while; if two disagree, one more attempt follows.
+
+**What an honest party never does**, whatever it hears (the guarantee rests on these lines, and on the `Hand` that makes
+its votes and contributions durable before anybody sees them):
+
+- it votes once in an attempt, for a roster that has at least `fewest` members and itself;
+- it contributes only to a sealed roster that it voted for, only in the last attempt in which it voted, once, and at most
+  `attempts` times in all;
+- it contributes only after it has asked its neighbours what they hold in its name, and takes that for its own.
+
+**Nothing is lost.** Items are passed on as long as somebody lacks them; on every new link both ends say what they hold
+(`Hello`), so a link may break and a party may come back at any time. A party leaves when all its neighbours hold the
+answer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from netdp.errors import InvalidValue, NetdpError
+
+from .messages import FORMAT, Announce, Done, Hello, Item, Key, Kind, Message, Pull, roster_of
+from .spreads.base import Answer, Spread
+
+PUSHED = 40_000
+"""Bytes: smaller items are sent to everybody at once, larger ones announced and sent to those who ask."""
+COMPLAINTS = 5
+"""How many faults of one link are noted; more are only ignored."""
+SPARE = 8
+"""How many attempts may fail before anybody contributes, beyond those that the study allows."""
+
+Roster = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a party must know of a study to take part in it."""
+
+    study: bytes
+    """Its hash."""
+    n: int
+    neighbours: tuple[int, ...]
+    fewest: int
+    """The smallest roster allowed."""
+    attempts: int
+    """How often a party may contribute in all."""
+    gather: float
+    """Seconds that the first attempt waits for everybody."""
+    patience: float
+    """Seconds without the end of an attempt after which it is given up."""
+    verify: Callable[[Item], bool]
+    """Whether an item was signed by its author."""
+    longest: Mapping[Kind, int]
+    """Bytes: no honest item of a kind has a longer body."""
+    rounds: int
+    """No honest state or token has a larger index."""
+    fits: Callable[[Item], bool] = lambda item: True
+    """Whether a body can be read at all: if not, its author has said nothing."""
+    version: str = ""
+    grace: float = 1.0
+    """Seconds to wait for the neighbours' word before a first contribution, if some of them cannot be reached."""
+
+
+class Hand(Protocol):
+    """What a party signs and draws. Everything returned is durable: asked again, even by another process, it is the same."""
+
+    def own(self) -> list[Item]:
+        """Votes and contributions made so far."""
+
+    def vote(self, attempt: int, roster: Roster) -> Item:
+        """Vote for a roster; refuses a second one for the same attempt."""
+
+    def contribute(self, attempt: int, roster: Roster) -> Item:
+        """Draw noise, write it down with its cost, and return what is published."""
+
+    def adopt(self, item: Item, roster: Roster | None) -> None:
+        """Take an own vote or contribution, which others hold and this machine has forgotten, for what was said."""
+
+    def sign(self, key: Key, body: bytes) -> Item:
+        """Sign something that follows from what was published."""
+
+    def spread(self, attempt: int, roster: Roster) -> Spread:
+        """How contributions of this attempt become the answer."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The study ended without an answer: why, and how often this party had contributed."""
+
+    reason: str
+    contributed: int
+
+
+@dataclass
+class _Neighbour:
+    """What is known of one neighbour on the present link."""
+
+    greeted: bool = False
+    knows: set[Key] = field(default_factory=set)
+    pulled: set[Key] = field(default_factory=set)
+    complaints: int = 0
+    done: bool = False
+
+
+class Party:
+    """One party. Feed it `linked`, `lost`, `received` and `tick`; then take what it has to say with `outbox()`."""
+
+    def __init__(self, me: int, terms: Terms, hand: Hand, now: float) -> None:
+        self.me, self.terms, self._hand, self._now, self._born = me, terms, hand, now, now
+        self.outcome: Answer | Ended | None = None
+        self.notes: list[str] = []
+        self.refusals: list[tuple[int, str]] = []
+        """Links to be closed, and why."""
+        self.sent: set[tuple[int, int, int]] = set()
+        """Who got something in which round: (attempt, round, to)."""
+        self._out: list[tuple[int, Message]] = []
+        self._links: dict[int, _Neighbour] = {}
+        self._greeted: set[int] = set()
+        self._held: dict[Key, Item] = {}
+        self._votes: dict[int, dict[int, Roster]] = defaultdict(dict)
+        self._sealed: dict[int, Roster] = {}
+        self._spreads: dict[int, Spread] = {}
+        self._addressed: dict[int, dict[Key, Item]] = defaultdict(dict)
+        self._offers: dict[Key, set[int]] = defaultdict(set)
+        self._asked: dict[Key, int] = {}
+        self._mine: dict[int, Item] = {}
+        self._fallbacks: set[int] = set()
+        self._listening = False
+        self._claimed: set[Key] = set()
+        self.attempt = 0
+        self.deadline = now + terms.gather
+        self._leave_by = float("inf")
+        for item in sorted(hand.own(), key=lambda item: item.key):
+            self._keep(item)
+        if self.attempt == 0:
+            self._vote(1, tuple(range(terms.n)))
+        self._advance()
+
+    # ── what happens to it ────────────────────────────────────────────────────────────────────────────────────────────
+
+    def linked(self, peer: int, now: float) -> None:
+        """A link to this neighbour works."""
+        self._now = now
+        self._links[peer] = _Neighbour()
+        have = tuple(key for key in self._held if key.kind.is_signed or key.author == peer)
+        self._out.append((peer, Hello(self.terms.study, self.terms.version, have)))
+
+    def lost(self, peer: int, now: float) -> None:
+        """The link to this neighbour is gone; what was on its way may or may not have arrived."""
+        self._now = now
+        self._links.pop(peer, None)
+        self._out = [(to, message) for to, message in self._out if to != peer]
+        for key in [key for key, asked in self._asked.items() if asked == peer]:
+            del self._asked[key]
+            self._offers[key].discard(peer)
+            self._ask(key)
+        for offered in self._offers.values():
+            offered.discard(peer)
+
+    def received(self, peer: int, messages: list[Message], now: float) -> None:
+        """Something arrived from a neighbour."""
+        self._now = now
+        link = self._links.get(peer)
+        if link is None:
+            return
+        # What a neighbour holds in our name comes first: we must not contribute before we have seen it.
+        for message in sorted(messages, key=self._later):
+            try:
+                self._hear(peer, link, message)
+            except InvalidValue as problem:
+                link.complaints += 1
+                if link.complaints <= COMPLAINTS:
+                    self.notes.append(f"ignored from party {peer}: {problem}")
+            if peer not in self._links:
+                return
+        self._advance()
+
+    def _later(self, message: Message) -> int:
+        if isinstance(message, Hello):
+            return 0
+        return 1 if isinstance(message, Item) and message.key.author == self.me else 2
+
+    def tick(self, now: float) -> None:
+        """The clock shows `now`."""
+        self._now = now
+        self._advance()
+        if self.outcome is None and now >= self.deadline:
+            self._give_up()
+            self._advance()
+
+    def outbox(self) -> list[tuple[int, Message]]:
+        """What to send to whom, in this order; forgotten here once it is taken."""
+        out, self._out = self._out, []
+        return out
+
+    def holdings(self) -> tuple[list[Item], dict[int, list[Item]]]:
+        """What others may still need of a party that holds the answer: signed items, and what is for single neighbours."""
+        signed = [item for key, item in self._held.items() if key.kind.is_signed]
+        return signed, {peer: list(items.values()) for peer, items in self._addressed.items()}
+
+    def resume(self, answer: Answer, signed: list[Item], addressed: Mapping[int, list[Item]]) -> None:
+        """Go on as a party that held this answer before it was stopped: others may wait for what it alone had."""
+        for item in signed:
+            if item.key not in self._held:
+                self._keep(item)
+        for peer, items in addressed.items():
+            self._addressed[peer] = {item.key: item for item in items}
+        self._finish(answer)
+        self._advance()
+
+    @property
+    def wake(self) -> float:
+        """When to tick at the latest."""
+        if self.outcome is not None:
+            return self._leave_by
+        waiting = self._born + self.terms.grace
+        return min(self.deadline, waiting) if self._now < waiting else self.deadline
+
+    @property
+    def may_leave(self) -> bool:
+        """Whether nobody needs this party any more: all neighbours hold the answer, or patience is over."""
+        if self.outcome is None:
+            return False
+        if isinstance(self.outcome, Ended) or self._now >= self._leave_by:
+            return True
+        return all(peer in self._links and self._links[peer].done for peer in self.terms.neighbours)
+
+    @property
+    def status(self) -> dict[str, int]:
+        """How far it is: for progress shown to people."""
+        return {
+            "attempt": self.attempt,
+            "links": sum(link.greeted for link in self._links.values()),
+            "votes": len(self._votes[self.attempt]),
+            "contributions": sum(key.kind == Kind.CONTRIBUTION and key.attempt == self.attempt for key in self._held),
+        }
+
+    # ── hearing ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _hear(self, peer: int, link: _Neighbour, message: Message) -> None:
+        if isinstance(message, Hello):
+            if link.greeted:
+                raise InvalidValue("a second Hello")
+            self._greet(peer, link, message)
+        elif not link.greeted:
+            raise InvalidValue(f"a {type(message).__name__} before the Hello")
+        elif isinstance(message, Item):
+            if message.key.kind.is_signed and self._plausible(message.key):
+                link.knows.add(message.key)
+            self._take(peer, message)
+        elif isinstance(message, Announce):
+            for key in message.keys:
+                if key.kind.is_signed and self._plausible(key):
+                    link.knows.add(key)
+                    if key not in self._held:
+                        self._offers[key].add(peer)
+                        self._ask(key)
+        elif isinstance(message, Pull):
+            for key in message.keys:
+                item = self._held.get(key)
+                # an honest neighbour asks once; one that asks again and again would fill our memory
+                if item is not None and key.kind.is_signed and key not in link.pulled:
+                    link.pulled.add(key)
+                    self._say(peer, item)
+        else:
+            link.done = True
+            mine = self.outcome
+            if isinstance(mine, Answer) and message.attempt == mine.attempt and message.digest != mine.digest:
+                self.notes.append(f"party {peer} holds another answer to attempt {mine.attempt}: somebody cheats")
+
+    def _greet(self, peer: int, link: _Neighbour, hello: Hello) -> None:
+        problem = None
+        if hello.format != FORMAT:
+            problem = f"it speaks format {hello.format}, we speak {FORMAT}: install the same version of netdp"
+        elif hello.study != self.terms.study:
+            problem = f"it runs another study ({hello.study.hex()[:16]}…, not {self.terms.study.hex()[:16]}…)"
+        if problem is not None:
+            self.refusals.append((peer, problem))
+            self._links.pop(peer, None)
+            return
+        link.greeted = True
+        link.knows = {
+            key for key in hello.have if self._plausible(key) and (key.kind.is_signed or key.author == self.me)
+        }
+        # It holds something in our name that we have forgotten: nothing is contributed there before we have seen it.
+        self._claimed |= {key for key in link.knows if key.kind == Kind.CONTRIBUTION and key.author == self.me}
+        self._greeted.add(peer)
+        theirs_first = sorted(self._held.values(), key=lambda item: item.key.author != peer)
+        for item in theirs_first:
+            if self._is_passed_on(item.key):
+                self._offer(peer, item)
+        for item in self._addressed[peer].values():
+            if item.key not in link.knows:
+                self._say(peer, item)
+        if isinstance(self.outcome, Answer):
+            self._out.append((peer, Done(self.outcome.attempt, self.outcome.digest)))
+
+    def _plausible(self, key: Key) -> bool:
+        """Whether an honest party could make such an item: there are finitely many, so nobody can fill our memory."""
+        last = 0 if key.kind.is_signed else self.terms.rounds
+        return key.author < self.terms.n and 1 <= key.attempt <= self.terms.attempts + SPARE and 0 <= key.index <= last
+
+    def _take(self, peer: int, item: Item) -> None:
+        """Check an item, keep it, and pass it on."""
+        key = item.key
+        held = self._held.get(key)
+        if held is not None:
+            if held.body != item.body and (not key.kind.is_signed or self.terms.verify(item)):
+                if key.author == self.me:
+                    raise NetdpError(
+                        f"party {peer} holds another {key.kind.name.lower()} of attempt {key.attempt} signed by this very party: "
+                        "its keys are in use elsewhere, or its folder was restored from a backup after it had sent; stopped"
+                    )
+                self.notes.append(
+                    f"refused: a second {key.kind.name.lower()} of party {key.author} for attempt {key.attempt}; the first stands"
+                )
+            return
+        if not self._plausible(key) or len(item.body) > self.terms.longest[key.kind] or not self.terms.fits(item):
+            raise InvalidValue(f"{_named(key)} of {len(item.body)} bytes belongs to no attempt or party of this study")
+        if key.kind.is_signed:
+            if not self.terms.verify(item):
+                raise InvalidValue(f"the signature under {_named(key)} is not its author's")
+        elif key.author != peer or peer not in self.terms.neighbours:
+            raise InvalidValue(f"{_named(key)} came over a link of party {peer}")
+        elif not self._is_due(key):
+            raise InvalidValue(f"{_named(key)} is of no attempt that is on its way, or beyond its last round")
+        if key.kind == Kind.VOTE:
+            self._check_roster(key.author, roster_of(item.body))
+        if key.author == self.me and key.kind in (Kind.VOTE, Kind.CONTRIBUTION):
+            self._hand.adopt(item, self._votes[key.attempt].get(self.me))
+            self.notes.append(f"taken back from party {peer}: our own {key.kind.name.lower()} of attempt {key.attempt}")
+        self._asked.pop(key, None)
+        self._offers.pop(key, None)
+        self._keep(passed := item.passed_on())
+        self._pass_on(passed)
+
+    def _is_due(self, key: Key) -> bool:
+        """Whether a state or token belongs to a sealed roster; who sends one has sent us all votes of it before."""
+        self._seal()
+        spread = self._spreads.get(key.attempt)
+        return spread is not None and (spread.rounds is None or key.index <= spread.rounds)
+
+    def _check_roster(self, author: int, roster: Roster) -> None:
+        if author not in roster or roster[-1] >= self.terms.n:
+            raise InvalidValue(f"party {author} voted for the roster {roster}, which it cannot be part of")
+        if len(roster) < self.terms.fewest:
+            raise InvalidValue(
+                f"party {author} voted for a roster of {len(roster)}; the study allows no fewer than {self.terms.fewest}"
+            )
+
+    def _keep(self, item: Item) -> None:
+        key = item.key
+        if key.kind == Kind.TOKEN:  # a later one makes all earlier ones superfluous
+            tokens = [old for old in self._held if old.kind == Kind.TOKEN and old.author == key.author]
+            if any(old.index > key.index for old in tokens):
+                return
+            for old in tokens:
+                del self._held[old]
+        self._held[key] = item
+        if key.kind == Kind.VOTE:
+            self._votes[key.attempt][key.author] = roster_of(item.body)
+            if key.author == self.me:
+                self.attempt = max(self.attempt, key.attempt)
+            elif key.attempt == self.attempt + 1 and key.author in self._sealed.get(self.attempt, (key.author,)):
+                # somebody has given up what we still wait for
+                self.deadline = min(self.deadline, self._now + self.terms.patience / 4)
+        elif key.kind == Kind.CONTRIBUTION and key.author == self.me:
+            self._mine[key.attempt] = item
+        elif key.kind == Kind.FALLBACK:
+            self._fallbacks.add(key.attempt)
+
+    # ── saying ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _is_passed_on(self, key: Key) -> bool:
+        if key.kind != Kind.CONTRIBUTION:
+            return key.kind.is_signed
+        spread = self._spreads.get(key.attempt)
+        return spread is not None and spread.passes_on
+
+    def _pass_on(self, item: Item) -> None:
+        if self._is_passed_on(item.key):
+            for peer, link in self._links.items():
+                if link.greeted:
+                    self._offer(peer, item)
+
+    def _offer(self, peer: int, item: Item) -> None:
+        knows = self._links[peer].knows
+        if item.key in knows:
+            return
+        if len(item.body) <= PUSHED:
+            self._say(peer, item)
+        else:
+            knows.add(item.key)  # that there is such an item
+            self._out.append((peer, Announce((item.key,))))
+
+    def _say(self, peer: int, item: Item) -> None:
+        self._links[peer].knows.add(item.key)
+        self._out.append((peer, item))
+        key = item.key
+        if key.kind in (Kind.CONTRIBUTION, Kind.STATE, Kind.TOKEN, Kind.TOTAL):
+            when = item.hops if key.kind.is_signed else key.index
+            self.sent.add((key.attempt, when, peer))
+
+    def _ask(self, key: Key) -> None:
+        """Ask one of those who offered it, one at a time."""
+        if key in self._asked or key in self._held:
+            return
+        for peer in sorted(self._offers[key]):
+            if peer in self._links:
+                self._asked[key] = peer
+                self._out.append((peer, Pull((key,))))
+                return
+
+    def _send_to(self, peer: int, item: Item) -> None:
+        """To one neighbour, now or as soon as there is a link, again after every new link until it has it."""
+        kept = self._addressed[peer]
+        if item.key.kind == Kind.TOKEN:
+            kept.clear()  # a later token makes all earlier ones superfluous
+        kept[item.key] = item
+        link = self._links.get(peer)
+        if link is not None and link.greeted and item.key not in link.knows:
+            self._say(peer, item)
+
+    # ── deciding ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _vote(self, attempt: int, roster: Roster) -> None:
+        item = self._hand.vote(attempt, roster)
+        self._keep(item)
+        self._pass_on(item)
+
+    def _seal(self) -> None:
+        """Note rosters that all their members have voted for."""
+        for attempt in list(self._votes):
+            if attempt in self._sealed:
+                continue
+            votes = self._votes[attempt]
+            counts = Counter(votes.values())
+            complete = [roster for roster, count in counts.items() if count == len(roster)]
+            if not complete:
+                continue
+            mine = votes.get(self.me)
+            roster = mine if mine in complete else complete[0]
+            self._sealed[attempt] = roster
+            self._spreads[attempt] = self._hand.spread(attempt, roster)
+            self._pass_on_contributions(attempt)
+            if attempt == self.attempt:
+                self.deadline = self._now + self.terms.patience
+
+    def _advance(self) -> None:
+        self._seal()
+        for attempt, spread in self._spreads.items():
+            if attempt in self._fallbacks and not spread.passes_on:
+                self._fall_back(attempt)
+        if self.outcome is not None:
+            return
+        self._contribute()
+        for attempt in sorted(self._spreads):
+            spread = self._spreads[attempt]
+            if spread.needs_own and attempt not in self._mine and self.me in spread.roster:
+                continue
+            moves = spread.advance(self._held)
+            for peer, item in moves.addressed:
+                self._send_to(peer, item)
+            for key, body in moves.published:
+                item = self._hand.sign(key, body)
+                self._keep(item)
+                self._pass_on(item)
+            if moves.addressed:
+                self.deadline = max(self.deadline, self._now + self.terms.patience)
+            if spread.answer is not None:
+                self._finish(spread.answer)
+                return
+            if spread.stuck and not spread.passes_on:
+                self._call_for_help(attempt)
+
+    def _contribute(self) -> None:
+        attempt = self.attempt
+        roster = self._sealed.get(attempt)
+        if roster is None or self.me not in roster or attempt in self._mine:
+            return
+        if roster != self._votes[attempt].get(self.me):
+            return
+        if Key(Kind.CONTRIBUTION, attempt, self.me) in self._claimed:
+            return
+        asked_all = self._greeted.issuperset(self.terms.neighbours)
+        if not asked_all and self._now < self._born + self.terms.grace:
+            return
+        if len(self._mine) >= self.terms.attempts:
+            self._end(f"all {self.terms.attempts} attempts that the study allows are used up")
+            return
+        item = self._hand.contribute(attempt, roster)
+        self._keep(item)
+        self._pass_on(item)
+
+    def _give_up(self) -> None:
+        """The time of this attempt is over."""
+        attempt, spread = self.attempt, self._spreads.get(self.attempt)
+        if spread is not None and spread.can_fall_back and not spread.passes_on:
+            self._call_for_help(attempt)
+            return
+        if any(later > attempt and self.me not in roster for later, roster in self._sealed.items()):
+            if self._listening:
+                self._end(
+                    f"the others went on without this party after attempt {attempt}, and their answer did not come"
+                )
+            self._listening = True
+            self.deadline = self._now + 2 * self.terms.patience
+            return
+        votes = self._votes[attempt]
+        if spread is not None:
+            there = tuple(
+                sorted(u for u in spread.roster if Key(Kind.CONTRIBUTION, attempt, u) in self._held)
+                if spread.needs_all
+                else spread.roster
+            )
+        else:
+            there = tuple(sorted(votes))
+        missing = sorted(set(range(self.terms.n)) - set(there))
+        who = f"{len(there)} of {self.terms.n} parties took part in attempt {attempt}"
+        if spread is not None and not spread.needs_all:
+            self._end(f"the way of the numbers broke off after {who}, and this protocol has no second attempt")
+        elif len(there) < self.terms.fewest:
+            self._end(f"{who} (missing: {_some(missing)}), and the study wants at least {self.terms.fewest}")
+        elif self.me not in there:
+            self._end(f"the others went on without this party after attempt {attempt}")
+        elif len(self._mine) >= self.terms.attempts:
+            self._end(
+                f"all {self.terms.attempts} attempts that the study allows are used up; missing: {_some(missing)}"
+            )
+        elif attempt >= self.terms.attempts + SPARE:
+            self._end(f"{attempt} attempts failed; missing in the last: {_some(missing)}")
+        else:
+            self.notes.append(f"attempt {attempt} is given up: {_some(missing)} missing; attempt {attempt + 1}")
+            self.deadline = self._now + self.terms.patience
+            self._vote(attempt + 1, there)
+
+    def _call_for_help(self, attempt: int) -> None:
+        """Averaging is stuck: let everybody pass contributions on."""
+        item = self._hand.sign(Key(Kind.FALLBACK, attempt, self.me), b"")
+        self._keep(item)
+        self._pass_on(item)
+        self._fall_back(attempt)
+        self.deadline = self._now + self.terms.patience
+        self.notes.append(f"attempt {attempt}: averaging is stuck, contributions are passed on instead")
+
+    def _fall_back(self, attempt: int) -> None:
+        self._spreads[attempt].fall_back()
+        self._pass_on_contributions(attempt)
+
+    def _pass_on_contributions(self, attempt: int) -> None:
+        for key in [key for key in self._held if key.kind == Kind.CONTRIBUTION and key.attempt == attempt]:
+            self._pass_on(self._held[key])
+
+    def _finish(self, answer: Answer) -> None:
+        self.outcome = answer
+        self._leave_by = self._now + self.terms.patience
+        for peer, link in self._links.items():
+            if link.greeted:
+                self._out.append((peer, Done(answer.attempt, answer.digest)))
+
+    def _end(self, reason: str) -> None:
+        self.outcome = Ended(reason, len(self._mine))
+        self._leave_by = self._now
+
+
+def _named(key: Key) -> str:
+    return f"{key.kind.name.lower()} {key.index} of party {key.author} in attempt {key.attempt}"
+
+
+def _some(parties: list[int]) -> str:
+    shown = ", ".join(str(u) for u in parties[:6])
+    return (shown + (f" and {len(parties) - 6} more" if len(parties) > 6 else "")) or "nobody"

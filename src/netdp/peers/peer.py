@@ -1,0 +1,380 @@
+"""One party at work: its state machine, its folder and its links, until it holds the answer and nobody needs it any more.
+
+Before the first link is made a peer checks everything it can: all parties have signed this very study, its own keys are
+the ones listed, the certified loss is what the study promises, its owner's policy and what was spent before allow it
+(`prepare`). Whatever fails raises `Refused`, with the numbers; nothing has been sent then.
+
+Messages to one neighbour are gathered for a few milliseconds and travel as one frame: a write costs more than a
+message. Tokens and states do not wait. A neighbour that does not read slows down what is sent to it, and nobody else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import dataclasses
+import struct
+from collections import Counter, deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from netdp import __version__
+from netdp.errors import InvalidValue, LinkLost
+from netdp.numerics.arrays import FloatArray
+
+from .hand import Pen, legible, longest_bodies, most_rounds
+from .identity import Identity
+from .ledger import total
+from .messages import Announce, Hello, Item, Kind, Message, Pull, decode, encode, signed_bytes
+from .party import COMPLAINTS, SPARE, Ended, Party, Terms
+from .spreads.base import Answer
+from .store import Store
+from .study import Study
+from .transport.base import Clock, Limits, RealClock, Receiver, Transport
+
+GATHER = 0.01
+"""Seconds that messages which are not urgent wait for others to the same neighbour; more with many parties."""
+FRAME = 1 << 20
+"""Bytes after which a frame is full; a larger item travels alone."""
+EVERY = 0.1
+"""Seconds between two reports of how far the party is."""
+
+Report = Callable[[dict[str, Any]], None]
+MakeTransport = Callable[[Receiver], Transport]
+
+
+@dataclasses.dataclass
+class _Link:
+    """What waits for one neighbour."""
+
+    waiting: deque[Message] = dataclasses.field(default_factory=deque)
+    something: asyncio.Event = dataclasses.field(default_factory=asyncio.Event)
+    urgent: asyncio.Event = dataclasses.field(default_factory=asyncio.Event)
+    task: asyncio.Task[None] | None = None
+
+
+class Peer:
+    """A party of a study, with its links. `await run()` gives its outcome as plain values.
+
+    transport   makes the links, given this peer as their receiver
+    report      told about progress, as plain dictionaries
+    record      a file to which every frame sent is appended, for audits: 4 bytes receiver, 4 bytes length, the frame
+    """
+
+    def __init__(
+        self,
+        identity: Identity,
+        study: Study,
+        store: Store,
+        rows: FloatArray,
+        transport: MakeTransport,
+        *,
+        clock: Clock | None = None,
+        report: Report | None = None,
+        record: Path | None = None,
+    ) -> None:
+        self.study, self.store, self.identity = study, store, identity
+        self._clock = clock or RealClock()
+        self._report = report or (lambda event: None)
+        pen = Pen(identity, study, store, rows)
+        self.me = pen.me
+        terms = Terms(
+            study=study.hash,
+            n=study.n,
+            neighbours=study.neighbours(self.me),
+            fewest=study.smallest_roster,
+            attempts=study.privacy.attempts,
+            gather=study.timing.gather,
+            patience=study.timing.patience,
+            verify=self._verify,
+            longest=longest_bodies(study),
+            rounds=most_rounds(study),
+            fits=legible(study),
+            version=__version__,
+        )
+        self._cards = study.cards
+        self._gather = GATHER if study.n <= 64 else 5 * GATHER
+        self._links: dict[int, _Link] = {}
+        self._changed = asyncio.Event()
+        self._waking, self._told = 0.0, float("-inf")
+        self._failure: BaseException | None = None
+        self._record = None if record is None else record.open("ab", buffering=0)
+        self.party = Party(self.me, terms, pen, self._clock.time())
+        self._outcome: dict[str, Any] | None = None
+        self._faults: Counter[int] = Counter()
+        if (kept := (store.result(study.hash) or {}).get("resume")) is not None:
+            self.party.resume(*_unpacked(kept))
+        self._transport = transport(self)
+
+    # ── as a receiver of the transport ────────────────────────────────────────────────────────────────────────────────
+
+    def linked(self, peer: int) -> None:
+        """A link works."""
+        self._forget(peer)
+        link = self._links[peer] = _Link()
+        link.task = asyncio.ensure_future(self._sending(peer, link))
+        self._do(lambda: self.party.linked(peer, self._clock.time()))
+        self._report({"event": "linked", "peer": self.study.names[peer]})
+
+    def lost(self, peer: int, reason: str) -> None:
+        """A link is gone."""
+        self._forget(peer)
+        self._do(lambda: self.party.lost(peer, self._clock.time()))
+        self._report({"event": "lost", "peer": self.study.names[peer], "reason": reason})
+
+    async def received(self, peer: int, frame: bytes) -> None:
+        """A frame has come."""
+        try:
+            messages = decode(frame)
+        except InvalidValue as problem:
+            self._faults[peer] += 1
+            if self._faults[peer] <= COMPLAINTS:
+                self._report({"event": "note", "text": f"ignored from {self.study.names[peer]}: {problem}"})
+            return
+        self._do(lambda: self.party.received(peer, messages, self._clock.time()))
+
+    # ── running ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def run(self) -> dict[str, Any]:
+        """Take part until there is an outcome and the neighbours need nothing more; the outcome as plain values."""
+        told = False
+        try:
+            await self._transport.start()
+            self._report({"event": "listening"})
+            while True:
+                if self._failure is not None:
+                    raise self._failure
+                self._do(lambda: self.party.tick(self._clock.time()))
+                if self._outcome is not None and not told:
+                    told = True
+                    self._report({"event": "outcome", **self._outcome})
+                if self._outcome is not None and self.party.may_leave:
+                    return self._outcome
+                await self._next_change()
+        finally:
+            if self._failure is None:
+                await self._flush()
+            for peer in list(self._links):
+                self._forget(peer)
+            await self._transport.close()
+            if self._record is not None:
+                self._record.close()
+
+    async def _next_change(self) -> None:
+        """Wait until something was heard, or until the party wants to be woken."""
+        self._waking = self.party.wake
+        wait = max(0.0, self._waking - self._clock.time())
+        waking = asyncio.ensure_future(self._clock.sleep(min(wait, 3600.0) + 1e-3))
+        hearing = asyncio.ensure_future(self._changed.wait())
+        _, pending = await asyncio.wait({waking, hearing}, return_when=asyncio.FIRST_COMPLETED)
+        for task in pending:
+            task.cancel()
+        await asyncio.gather(*pending, return_exceptions=True)
+        self._changed.clear()
+
+    def _do(self, act: Callable[[], None]) -> None:
+        """Let the party act, and hand what it says to the links."""
+        if self._failure is not None:
+            return
+        try:
+            act()
+            if self._outcome is None and self.party.outcome is not None:
+                # kept before anybody hears of it: who knows that we are done may leave, and take with it what we need
+                self._outcome = self._conclude(self.party.outcome)
+        except Exception as problem:  # ends the peer: it must not go on after a failed write
+            self._failure = problem
+            self._changed.set()
+            return
+        for to, message in self.party.outbox():
+            link = self._links.get(to)
+            if link is not None:
+                link.waiting.append(message)
+                link.something.set()
+                if _is_urgent(message):
+                    link.urgent.set()
+        for peer, reason in self.party.refusals:
+            self._report({"event": "refused", "peer": self.study.names[peer], "reason": reason})
+            self._forget(peer)
+        self.party.refusals.clear()
+        for note in self.party.notes:
+            self._report({"event": "note", "text": note})
+        self.party.notes.clear()
+        if self.party.outcome is not None or self.party.wake < self._waking:
+            self._changed.set()
+        if (now := self._clock.time()) >= self._told + EVERY:
+            self._told = now
+            self._report({"event": "status", **self.party.status})
+
+    async def _sending(self, peer: int, link: _Link) -> None:
+        """Send what waits for a neighbour, several messages at once."""
+        with contextlib.suppress(LinkLost, asyncio.CancelledError):
+            while True:
+                await link.something.wait()
+                if not link.urgent.is_set():
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.wait_for(link.urgent.wait(), self._gather)
+                batch: list[Message] = []
+                size = 0
+                while link.waiting and (not batch or size + _size(link.waiting[0]) <= FRAME):
+                    message = link.waiting.popleft()
+                    size += _size(message)
+                    batch.append(message)
+                if not link.waiting:
+                    link.something.clear()
+                    link.urgent.clear()
+                frame = encode(batch)
+                if self._record is not None:
+                    self._record.write(struct.pack("<II", peer, len(frame)) + frame)
+                await self._transport.send(peer, frame)
+
+    async def _flush(self) -> None:
+        """Give what was said last a moment to leave."""
+        for _ in range(100):
+            if not any(link.waiting for link in self._links.values()):
+                return
+            for link in self._links.values():
+                link.urgent.set()
+            await self._clock.sleep(0.01)
+
+    def _forget(self, peer: int) -> None:
+        link = self._links.pop(peer, None)
+        if link is not None and link.task is not None:
+            link.task.cancel()
+
+    def _verify(self, item: Item) -> bool:
+        key = item.key
+        return self._cards[key.author].verify(signed_bytes(self.study.hash, key, item.body), item.signature)
+
+    # ── what came of it ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _conclude(self, outcome: Answer | Ended) -> dict[str, Any]:
+        """The outcome as plain values, kept in the folder; the loss recomputed from what was really contributed."""
+        study, names = self.study, self.study.names
+        told: dict[str, Any] = {"study": study.name, "hash": study.hash.hex(), "party": names[self.me]}
+        if isinstance(outcome, Ended):
+            told |= {"ok": False, "reason": outcome.reason, "contributed": outcome.contributed}
+        else:
+            answer = study.answer(outcome.total.tolist(), len(outcome.roster))
+            told |= {
+                "ok": True,
+                "answer": answer,
+                "attempt": outcome.attempt,
+                "roster": [names[u] for u in outcome.roster],
+                "total": outcome.total.tolist() if outcome.total.size <= 1000 else None,
+                "digest": outcome.digest.hex(),
+                "contributed": sum(entry.study == study.hash.hex() for entry in self.store.entries()),
+            }
+        told["spent"] = self._spent()
+        told["sent"] = sorted([*self.party.sent])
+        if isinstance(outcome, Answer):
+            kept = {key: value for key, value in told.items() if key != "sent"}
+            self.store.set_result(study.hash, kept | {"resume": _packed(outcome, *self.party.holdings())})
+        return told
+
+    def _spent(self) -> dict[str, Any]:
+        """What this study has really cost this party: every contribution it made, with the roster it was made to."""
+        study = self.study
+        entries = [entry for entry in self.store.entries() if entry.study == study.hash.hex()]
+        delta = study.privacy.delta
+        sizes = sorted({1, study.privacy.colluders})
+        epsilons = {str(k): float(total(entries, k, study.task.unit).epsilon(delta)) for k in sizes}
+        return {"delta": delta, "epsilon": epsilons, "contributions": len(entries), "unit": str(study.task.unit)}
+
+
+def _packed(answer: Answer, signed: list[Item], addressed: dict[int, list[Item]]) -> dict[str, Any]:
+    """What a party that holds the answer needs to serve the others after a restart, as plain values."""
+    single = {item.key: item for items in addressed.values() for item in items}
+    return {
+        "attempt": answer.attempt,
+        "roster": answer.roster,
+        "total": base64.b64encode(answer.total.astype("<f8").tobytes()).decode(),
+        "digest": answer.digest.hex(),
+        "signed": base64.b64encode(encode(signed)).decode(),
+        "single": base64.b64encode(encode(single.values())).decode(),
+        "for": {str(peer): [list(single).index(item.key) for item in items] for peer, items in addressed.items()},
+    }
+
+
+def _unpacked(kept: dict[str, Any]) -> tuple[Answer, list[Item], dict[int, list[Item]]]:
+    total = np.frombuffer(base64.b64decode(kept["total"]), dtype="<f8").astype(np.float64)
+    answer = Answer(kept["attempt"], tuple(kept["roster"]), total, bytes.fromhex(kept["digest"]))
+    signed, single = (decode(base64.b64decode(kept[key])) for key in ("signed", "single"))
+    items = [message for message in signed if isinstance(message, Item)]
+    addressed = {int(peer): [single[place] for place in places] for peer, places in kept["for"].items()}
+    return answer, items, addressed
+
+
+def _is_urgent(message: Message) -> bool:
+    """Whether somebody waits for just this message."""
+    if isinstance(message, Item):
+        return message.key.kind in (Kind.STATE, Kind.TOKEN, Kind.TOTAL)
+    return isinstance(message, Hello | Pull)
+
+
+def _size(message: Message) -> int:
+    if isinstance(message, Item):
+        return len(message.body) + 100
+    if isinstance(message, Hello):
+        return 100 + 10 * len(message.have)
+    return 20 + 10 * len(message.keys) if isinstance(message, Announce | Pull) else 60
+
+
+def largest_frame(study: Study) -> int:
+    """No honest frame of a study has more bytes: a full one, its longest item, and a Hello that lists all there can be."""
+    keys = 4 * study.n * (study.privacy.attempts + SPARE) + most_rounds(study)
+    return FRAME + max(longest_bodies(study).values()) + 24 * keys + 1000
+
+
+def prepare(
+    home: Path,
+    study_path: Path,
+    data: Path,
+    *,
+    listen: str | None = None,
+    report: Report | None = None,
+    record: Path | None = None,
+) -> Peer:
+    """A peer that may take part: everything that can be checked before the first link is. Refuses with the reason."""
+    from . import signatures
+    from .policy import Policy
+    from .transport.grpc import GrpcTransport
+
+    identity = Identity.load(home)
+    study = Study.read(study_path)
+    signatures.verify_all(study, signatures.read_all(study_path))
+    me = study.index(identity.card.name)
+    study.check_promise()
+    rows = study.task.rows(data)
+    policy = Policy.read(home / "policy.toml")
+    store = Store.open(home / "peer.db", sign=identity.sign)
+    try:
+        policy.check(study, store, me)
+        cards = study.cards
+        limits = Limits(frame=largest_frame(study))
+
+        def transport(receiver: Receiver) -> Transport:
+            return GrpcTransport(
+                identity, me, cards, study.neighbours(me), [study.address(u) for u in range(study.n)], receiver,
+                limits, listen=listen,
+                refused=lambda reason: (report or (lambda event: None))({"event": "refused", "reason": reason}),
+            )  # fmt: skip
+
+        return Peer(identity, study, store, rows, transport, report=report, record=record)
+    except BaseException:
+        store.close()
+        raise
+
+
+def run_peer(peer: Peer) -> dict[str, Any]:
+    """Run a peer to its end in this thread, and close its folder."""
+    try:
+        return asyncio.run(peer.run())
+    finally:
+        peer.store.close()
+
+
+__all__ = ["Peer", "prepare", "run_peer"]

@@ -1,0 +1,307 @@
+"""A party's own limits: its peer joins a study only if the study fits them together with all that was spent before.
+
+A policy is a small file that a party keeps beside its keys and shows to nobody:
+
+    delta = 1e-6
+    unit = "party"
+
+    [[limit]]
+    against = 1          # any single party; 2: any two together
+    per = "year"         # "study", "year" (a calendar year, UTC) or "total"
+    epsilon = 3.0
+
+**What is asked.** Before a party joins, every limit is checked against the entries of the ledger in its period and *all
+attempts that the study may still make*: an adversary who delays messages can force them, in rosters as small as the study
+allows, so every attempt of the study, made or not, counts as one among `smallest_roster` parties. (An attempt among more
+parties shows no more: their noise comes on top, and adding it is post-processing.) An attempt that was made already is in
+the ledger and is not counted twice. So a study that fitted when it was joined fits at every restart, unless others were
+joined since; and if it goes on into the next year, it fits there too, where less was spent before it. One process runs one
+study at a time and asks at every start, so no two studies can both count on what is left.
+
+**What is protected.** With `unit = "party"` a limit is about all data of the party. A study that protects single records
+bounds nothing of the kind, so it is refused, and so is everything as long as such studies are in the ledger's period. With
+`unit = "record"` a limit is about any one record; studies of both units count (`netdp.peers.ledger` says why).
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Protocol, Self
+
+from pydantic import ConfigDict, Field, model_validator
+
+from netdp.errors import FileFormatError, InvalidValue, Refused
+from netdp.privacy.readable import readable
+
+from .ledger import Entry, entry_of, total, utc_text, year
+from .model import Misfit, Number, Strict, Whole, place_text
+from .study_file import line_of
+
+_LARGEST_DELTA = 1e-3
+
+
+class Ledger(Protocol):
+    """Whatever can list entries: a `Store`."""
+
+    def entries(self) -> list[Entry]: ...
+
+
+class Limit(Strict):
+    """No more than `epsilon` to any `against` parties together, in each study, each year, or ever."""
+
+    against: Whole
+    per: Literal["study", "year", "total"]
+    epsilon: Number
+
+    @model_validator(mode="after")
+    def _sensible(self) -> Self:
+        if self.against < 1:
+            raise Misfit(("against",), f"must be 1 (any single party) or more, got {self.against}")
+        if self.epsilon < 0:
+            raise Misfit(("epsilon",), f"must be 0 or more, got {self.epsilon!r}; leave the limit out for no limit")
+        return self
+
+    def words(self, now: str) -> str:
+        """The limit in a few words.
+
+        >>> Limit(against=2, per="year", epsilon=3.0).words("2026-11-16T10:00:00Z")
+        'any 2 parties, in 2026'
+        """
+        who = "any 1 party" if self.against == 1 else f"any {self.against} parties"
+        return f"{who}, {({'study': 'this study', 'year': f'in {now[:4]}', 'total': 'in all'})[self.per]}"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One limit and one study, in ε at the policy's δ.
+
+    study      all attempts that the study may make (in the period), made ones included
+    before     all other studies in the period
+    together   both, composed: what the limit is held against
+    """
+
+    limit: Limit
+    words: str
+    study: float
+    before: float
+    together: float
+
+    @property
+    def over(self) -> float:
+        """By how much the limit would be broken; 0 if it holds."""
+        return max(0.0, self.together - self.limit.epsilon)
+
+    @property
+    def holds(self) -> bool:
+        """Whether it fits."""
+        return self.together <= self.limit.epsilon
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; None for no bound."""
+
+        def plain(value: float) -> float | None:
+            return value if math.isfinite(value) else None
+
+        return {
+            **self.limit.model_dump(),
+            "study": plain(self.study),
+            "before": plain(self.before),
+            "together": plain(self.together),
+            "over": plain(self.over),
+            "holds": self.holds,
+        }
+
+
+class PolicyRefused(Refused):
+    """A study does not fit a policy; `verdicts` has all limits, for `verdict_lines`."""
+
+    def __init__(self, sentence: str, verdicts: Sequence[Verdict]) -> None:
+        self.verdicts = tuple(verdicts)
+        super().__init__(sentence)
+
+
+class Policy(Strict):
+    """Limits, and the δ at which they are meant.
+
+    >>> policy = Policy(delta=1e-6, limit=[{"against": 1, "per": "total", "epsilon": 2.0}])
+    >>> policy.unit, policy.limits[0].epsilon
+    ('party', 2.0)
+    >>> Policy.from_text(Policy.default_text).limits[0].words("2026")
+    'any 1 party, this study'
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    default_text: ClassVar[str] = """\
+# What this party allows. Its peer joins a study only if every limit below holds
+# for all that the study may reveal, together with what its ledger says was
+# revealed before. Nobody else sees this file. What is spent: netdp ledger show
+
+delta = 1e-6        # the chance that a limit fails; epsilon is at this delta
+
+# What the limits protect: "party", all data here together; or "record", any one
+# row of it. With "party", studies that protect single records only are refused.
+unit = "party"
+
+# against: to any so many parties together, whoever they are.
+# per: "study", "year" (calendar year, UTC) or "total". All limits must hold.
+
+[[limit]]
+against = 1
+per = "study"
+epsilon = 1.0
+
+[[limit]]
+against = 1
+per = "year"
+epsilon = 3.0
+
+[[limit]]
+against = 1
+per = "total"
+epsilon = 10.0
+
+# Parties that may collude? Then add a limit for as many of them:
+# [[limit]]
+# against = 2
+# per = "year"
+# epsilon = 5.0
+"""
+
+    delta: Number
+    unit: Literal["party", "record"] = "party"
+    limits: tuple[Limit, ...] = Field(alias="limit")
+
+    @model_validator(mode="after")
+    def _sensible(self) -> Self:
+        if not 0 < self.delta <= _LARGEST_DELTA:
+            raise Misfit(("delta",), f"is a chance: more than 0 and at most {_LARGEST_DELTA:g}, got {self.delta!r}")
+        if not self.limits:
+            raise Misfit(("limit",), "a policy without limits allows everything; write at least one [[limit]]")
+        return self
+
+    @classmethod
+    def from_text(cls, text: str, source: object = "policy.toml") -> Policy:
+        """Read TOML; every mistake is named with its line."""
+        try:
+            fields = tomllib.loads(text)
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
+            line = re.search(r"at line (\d+)", str(error))
+            raise FileFormatError(source, int(line[1]) if line else None, f"is not valid TOML: {error}") from None
+        try:
+            return cls(**fields)
+        except Misfit as problem:
+            where = f"{place_text(problem.place)}: " if problem.place else ""
+            raise FileFormatError(source, line_of(text, problem.place), f"{where}{problem.problem}") from None
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Policy:
+        """The policy in a file. Without one nothing is allowed: there is no policy that everybody would want."""
+        try:
+            return cls.from_text(Path(path).read_text("utf-8"), path)
+        except FileNotFoundError:
+            raise Refused(f"there is no policy in {path}; write one (netdp.peers.policy.Policy.default_text)") from None
+        except OSError as error:
+            raise FileFormatError(path, None, f"cannot be read: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise FileFormatError(path, None, "is not a UTF-8 text file") from None
+
+    def verdicts(
+        self, study: Any, ledger: Ledger | Iterable[Entry], me: int, now: str | date | None = None
+    ) -> list[Verdict]:
+        """Every limit with what the study would spend; `me` is this party's number in it."""
+        moment = utc_text(now)
+        entries = ledger.entries() if hasattr(ledger, "entries") else list(ledger)
+        name = study.hash.hex()
+        own = [entry for entry in entries if entry.study == name]
+        left = max(0, study.privacy.attempts - len({entry.attempt for entry in own}))
+        attempt = entry_of(study, 1, smallest_roster(study, me), me, moment)
+        found = []
+        for limit in self.limits:
+            inside = written_since(entries, year(int(moment[:4]))[0]) if limit.per == "year" else entries
+            others = [] if limit.per == "study" else [entry for entry in inside if entry.study != name]
+            planned = [attempt] * (left + sum(entry.study == name for entry in inside))
+            study_alone, before, together = (
+                float(total(some, limit.against, self.unit).epsilon(self.delta))
+                for some in (planned, others, [*planned, *others])
+            )
+            found.append(Verdict(limit, limit.words(moment), study_alone, before, together))
+        return found
+
+    def check(
+        self, study: Any, ledger: Ledger | Iterable[Entry], me: int, now: str | date | None = None
+    ) -> list[Verdict]:
+        """The verdicts, if all limits hold; else refuses, with the numbers."""
+        if self.unit == "party" and str(study.task.unit) != "party":
+            raise Refused(
+                f"the study {study.name!r} protects single records, and the policy of {study.names[me]} all of its data (unit = "
+                '"party"): no number of this study bounds what is learnt about all of it. If protecting each record is enough, '
+                'write unit = "record" into policy.toml'
+            )
+        found = self.verdicts(study, ledger, me, now)
+        broken = [verdict for verdict in found if not verdict.holds]
+        if broken:
+            reasons = "; ".join(_reason(verdict) for verdict in broken)
+            raise PolicyRefused(
+                f"the policy of {study.names[me]} does not allow the study {study.name!r}: {reasons} (epsilon at delta = "
+                f"{self.delta:g}); nothing was sent",
+                found,
+            )
+        return found
+
+
+def written_since(entries: Sequence[Entry], start: str) -> Sequence[Entry]:
+    """The entries from the first one on that is dated `start` or later, in the order in which they were written.
+
+    With a clock that goes forward these are the entries since `start`. If it was ever set back, what was written after it
+    counts all the same: a wrong clock makes no budget.
+    """
+    first = next((row for row, entry in enumerate(entries) if entry.time >= start), len(entries))
+    return entries[first:]
+
+
+def smallest_roster(study: Any, me: int) -> tuple[int, ...]:
+    """Some roster with `me`, of as few parties as the study allows: the worst, by the names of nobody in particular."""
+    if not 0 <= me < study.n:
+        raise InvalidValue(f"the study {study.name!r} has parties 0 … {study.n - 1}, there is no party {me}")
+    others = [u for u in range(study.n) if u != me]
+    return tuple(sorted([me, *others[: study.smallest_roster - 1]]))
+
+
+def _reason(verdict: Verdict) -> str:
+    allowed = readable(verdict.limit.epsilon, 4)
+    if math.isinf(verdict.together):
+        culprit = "the study" if math.isinf(verdict.study) else "what is in the ledger"
+        return f"{verdict.words}: {culprit} has no bound against them, {allowed} is allowed"
+    spent = f" ({readable(verdict.before, 4)} before)" if verdict.before else ""
+    return (
+        f"{verdict.words}: it would be {readable(verdict.together, 4)}{spent}, {allowed} is allowed, "
+        f"{readable(verdict.over, 4)} too much"
+    )
+
+
+def verdict_lines(verdicts: Sequence[Verdict]) -> list[str]:
+    """The verdicts as a table of at most 80 columns.
+
+    >>> limit = Limit(against=1, per="year", epsilon=3.0)
+    >>> for line in verdict_lines([Verdict(limit, limit.words("2026"), 1.0, 2.5, 3.15)]):
+    ...     print(line)
+    limit                      this study   before  together   allowed   over by
+    any 1 party, in 2026             1.00     2.50      3.15      3.00     0.150
+    """
+    widths = (11, 9, 10, 10, 10)
+
+    def line(first: str, *cells: str) -> str:
+        return f"{first:<26}" + "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
+
+    lines = [line("limit", "this study", "before", "together", "allowed", "over by")]
+    for verdict in verdicts:
+        cells = (verdict.study, verdict.before, verdict.together, verdict.limit.epsilon)
+        lines.append(line(verdict.words, *map(readable, cells), "–" if verdict.holds else readable(verdict.over)))
+    return lines

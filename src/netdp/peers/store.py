@@ -1,0 +1,403 @@
+"""One file that outlives a crash: what a party has published, what that cost, how it voted, and the results.
+
+**The order that privacy needs.** Before the first byte of a contribution leaves, the contribution *and* its entry in the
+ledger are durable, in one transaction (`spend`). So after a crash at any moment either both are there, and the party
+sends the very same bytes again, or neither, and nothing was sent. There is no second way to write a contribution, no way to
+write one without its entry, and a second one for the same attempt is refused.
+
+**How.** SQLite in its write-ahead mode; a commit waits until the disk has it (`synchronous=FULL`). One process at a time,
+by a lock that the system gives back when the process dies. Triggers refuse to change or delete rows; rows of the ledger are
+chained by hashes and the last one is signed (`netdp.peers.ledger`), for those who go around the triggers. If writing fails
+(full disk, read-only disk, damaged file), the transaction is undone, and the store does nothing more until it is opened
+again: what the disk holds after a failed commit is for a fresh look to say.
+
+**What it cannot see.** An older copy of the whole file, put back in its place, is as consistent as it was then; nothing in
+the file can tell. Nor can it if the file is deleted. Two other things protect then: noise is derived from a secret and a
+hash of the data (`netdp.peers.streams`), so the same data in the same attempt gives the same bytes again, not a second
+sample; and a party asks its neighbours for what they hold in its own name before it sends, and enters what it gets
+(`adopt`), with its cost, instead of drawing anew. Entries of studies that nobody remembers are lost with the copy: keep
+backups of the file as it is after a clean end, and never run from one while a newer one exists.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, Self
+
+from netdp.errors import InvalidValue, Refused
+
+from .database import TRIGGERS, StoreFailed, check_format, check_private, connect, create, failing, locked, trigger
+from .ledger import START, Entry, LedgerBroken, between, canonical, check_chain, head_message, link
+
+
+class Verifier(Protocol):
+    """Whoever can tell a signature of the ledger's owner: its public card."""
+
+    @property
+    def name(self) -> str: ...
+
+    def verify(self, message: bytes, signature: bytes) -> bool: ...
+
+
+class Contribution(NamedTuple):
+    """What was published in an attempt, and the numbers that later messages are computed from."""
+
+    key: tuple[Any, ...]
+    body: bytes
+    signature: bytes
+    secret: bytes
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What `Store.verify` found in order: how many rows, the last hash, whether a signature was checked."""
+
+    rows: int
+    head: str
+    signed: bool
+    adopted: int
+
+
+class Store:
+    """The durable state of one peer. Use `Store.open(path)`, best in a `with` statement.
+
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with Store.open(Path(folder.name) / "peer.db") as store:
+    ...     print(store.entries(), store.contribution(b"study", 1), store.verify().rows)
+    [] None 0
+    >>> folder.cleanup()
+    """
+
+    def __init__(
+        self, path: Path, database: sqlite3.Connection, lock: int | None, sign: Callable[[bytes], bytes] | None
+    ) -> None:
+        self.path = path
+        self._database, self._lock, self._sign = database, lock, sign
+        self._one = threading.RLock()
+        self._ended: str | None = None
+
+    # ── opening and closing ───────────────────────────────────────────────────────────────────────────────────────────
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        sign: Callable[[bytes], bytes] | None = None,
+        read_only: bool = False,
+    ) -> Self:
+        """Open the file, or make it. `sign` signs the head of the ledger at every entry.
+
+        `read_only` takes no lock: for looking while a peer runs.
+        """
+        file = Path(path)
+        with failing(file, "opened"):
+            lock = None if read_only else locked(file)
+            try:
+                if not file.exists():
+                    if read_only:
+                        raise StoreFailed(f"{file} does not exist; a peer makes it when it first runs")
+                    create(file)
+                check_private(file)
+                database = connect(file)
+                try:
+                    check_format(file, database)
+                    database.execute("PRAGMA query_only = ON" if read_only else "PRAGMA query_only = OFF")
+                except BaseException:
+                    database.close()
+                    raise
+            except BaseException:
+                if lock is not None:
+                    os.close(lock)
+                raise
+        return cls(file, database, lock, sign)
+
+    def close(self) -> None:
+        """Fold the journal into the file and let the next process in."""
+        with self._one:
+            if self._ended != "closed":
+                self._ended = "closed"
+                with suppress(sqlite3.Error):
+                    self._database.close()
+                if self._lock is not None:
+                    os.close(self._lock)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ── contributions and what they cost ──────────────────────────────────────────────────────────────────────────────
+
+    def spend(
+        self,
+        study: bytes,
+        attempt: int,
+        key: tuple[Any, ...],
+        body: bytes,
+        secret: bytes,
+        entry: Entry,
+        signature: bytes = b"",
+    ) -> None:
+        """Write a contribution and its cost, in one transaction. When this returns, `body` may be sent; not before.
+
+        body       the bytes that are published
+        secret     numbers that later messages are computed from; may be empty
+        signature  of the published item, if it is known already; else `set_signature`
+        """
+        self._append(study, attempt, key, body, secret, entry, signature, adopted=False)
+
+    def adopt(
+        self, study: bytes, attempt: int, key: tuple[Any, ...], body: bytes, signature: bytes, entry: Entry
+    ) -> None:
+        """Enter an own contribution that neighbours hold and this file lost (a backup was put back), with its cost.
+
+        The caller has checked that the signature is its own. Nothing is drawn anew. If it is here already, nothing changes;
+        if another one is here, something is very wrong, and it is refused.
+        """
+        held = self.contribution(study, attempt)
+        if held is None:
+            self._append(study, attempt, key, body, b"", entry, signature, adopted=True)
+        elif held.body != body or held.key != tuple(key):
+            raise Refused(
+                f"neighbours hold another contribution of attempt {attempt} in this party's name than {self.path}: its keys are "
+                "used in two places; stop, and make a new identity"
+            )
+
+    def contribution(self, study: bytes, attempt: int) -> Contribution | None:
+        """What was published in an attempt, if anything."""
+        row = self._one_row(
+            "SELECT key, body, signature, secret FROM contributions WHERE study = ? AND attempt = ?", study, attempt
+        )
+        return None if row is None else Contribution(tuple(json.loads(row[0])), *row[1:])
+
+    def set_signature(self, study: bytes, attempt: int, signature: bytes) -> None:
+        """Keep the signature of a published item, so that a restart sends the same bytes; it is written once."""
+        with self._writing("written") as database:
+            row = database.execute(
+                "SELECT signature FROM contributions WHERE study = ? AND attempt = ?", (study, attempt)
+            ).fetchone()
+            if row is None:
+                raise InvalidValue(f"there is no contribution of attempt {attempt} to sign; spend first")
+            if row[0] not in (b"", signature):
+                raise Refused(f"the contribution of attempt {attempt} has another signature already; send that one")
+            database.execute(
+                "UPDATE contributions SET signature = ? WHERE study = ? AND attempt = ?", (signature, study, attempt)
+            )
+
+    def _append(
+        self,
+        study: bytes,
+        attempt: int,
+        key: tuple[Any, ...],
+        body: bytes,
+        secret: bytes,
+        entry: Entry,
+        signature: bytes,
+        *,
+        adopted: bool,
+    ) -> None:
+        if entry.study != study.hex() or entry.attempt != attempt:
+            raise InvalidValue(
+                f"the entry is for attempt {entry.attempt} of {entry.study[:12]}…, the contribution for attempt {attempt} of "
+                f"{study.hex()[:12]}…; both must be the same"
+            )
+        named, text = canonical(list(key)), entry.to_json()
+        digest = _digest(named, body, secret)
+        with self._writing("written") as database:
+            found = database.execute(
+                "SELECT 1 FROM ledger WHERE study = ? AND attempt = ?", (study, attempt)
+            ).fetchone()
+            if found is not None:
+                raise Refused(
+                    f"attempt {attempt} of {entry.name!r} was contributed to already; send that contribution again, a second "
+                    "one is never made"
+                )
+            count, last = _last(database)
+            head = database.execute("SELECT rows, hash, signature FROM head").fetchone()
+            if (count, last) != ((0, START) if head is None else (head[0], head[1])):
+                raise LedgerBroken(count, "is not the one that the head of the ledger speaks of")
+            if head is not None and head[2] and self._sign is None:
+                raise Refused(f"the ledger in {self.path} is signed; open it with the identity that signs it")
+            row = count + 1
+            now = link(last, row, text, digest)
+            signed = b"" if self._sign is None else self._sign(head_message(row, now))
+            database.execute(
+                "INSERT INTO ledger VALUES (?, ?, ?, ?, ?, ?, ?)", (row, study, attempt, text, digest, last, now)
+            )
+            database.execute(
+                "INSERT INTO contributions VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (study, attempt, named, body, secret, signature, int(adopted)),
+            )
+            database.execute("INSERT OR REPLACE INTO head VALUES (1, ?, ?, ?)", (row, now, signed))
+
+    def entries(self, since: str | date | None = None, until: str | date | None = None) -> list[Entry]:
+        """The ledger, oldest first: from `since` on, and before `until`."""
+        rows = self._all_rows("SELECT entry FROM ledger ORDER BY row")
+        return between([Entry.from_json(text) for (text,) in rows], since, until)
+
+    # ── votes and results ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def put_vote(self, study: bytes, attempt: int, body: bytes, signature: bytes) -> None:
+        """Keep the one vote of an attempt; another vote for the same attempt is refused."""
+        with self._writing("written") as database:
+            row = database.execute(
+                "SELECT body, signature FROM votes WHERE study = ? AND attempt = ?", (study, attempt)
+            ).fetchone()
+            if row is None:
+                database.execute("INSERT INTO votes VALUES (?, ?, ?, ?)", (study, attempt, body, signature))
+            elif tuple(row) != (body, signature):
+                raise Refused(f"this party voted otherwise in attempt {attempt}; a vote is cast once")
+
+    def votes(self, study: bytes) -> dict[int, tuple[bytes, bytes]]:
+        """attempt → (body, signature)."""
+        rows = self._all_rows("SELECT attempt, body, signature FROM votes WHERE study = ? ORDER BY attempt", study)
+        return {attempt: (body, signature) for attempt, body, signature in rows}
+
+    def result(self, study: bytes) -> dict[str, Any] | None:
+        """The result of a study, if it is there."""
+        row = self._one_row("SELECT result FROM results WHERE study = ?", study)
+        return None if row is None else dict(json.loads(row[0]))
+
+    def set_result(self, study: bytes, result: dict[str, Any]) -> None:
+        """Keep the result of a study. It is computed from what was published, and may be written again."""
+        with self._writing("written") as database:
+            database.execute("INSERT OR REPLACE INTO results VALUES (?, ?)", (study, canonical(result)))
+
+    # ── verification ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def verify(self, card: Verifier | None = None) -> Checked:
+        """Check the file, the chain, the head's signature, and that contributions and entries belong together one to one.
+
+        Without a card the signature is not looked at. Raises `LedgerBroken`, which names the row.
+        """
+        with self._reading() as database:
+            try:
+                damage = database.execute("PRAGMA integrity_check(1)").fetchone()[0]
+            except sqlite3.DatabaseError as error:
+                damage = str(error)
+            if damage != "ok":
+                raise LedgerBroken(0, f"the file is damaged: {damage}")
+            kept = dict(database.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall())
+            if kept != {name: trigger(name) for name in TRIGGERS}:
+                raise LedgerBroken(0, "the triggers that keep rows from being changed are not as they were made")
+            rows = database.execute(
+                "SELECT row, entry, contribution, previous, hash, study, attempt FROM ledger ORDER BY row"
+            ).fetchall()
+            for place, row in enumerate(rows, start=1):
+                _check_types(place, row, (int, str, bytes, bytes, bytes, bytes, int))
+            count, last = check_chain(row[:5] for row in rows)
+            for row, text, *_, study, attempt in rows:
+                entry = Entry.from_json(text)
+                if (entry.study, entry.attempt) != (study.hex(), attempt):
+                    raise LedgerBroken(row, f"stands for attempt {attempt} of {study.hex()[:12]}… and says otherwise")
+            head = database.execute("SELECT rows, hash, signature FROM head").fetchone()
+            signed = _check_head(count, last, head, card)
+            adopted = _check_pairs(database, {(row[5], row[6]): (row[0], row[2]) for row in rows})
+        return Checked(count, last.hex(), signed, adopted)
+
+    # ── the database ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _one_row(self, query: str, *values: Any) -> Any:
+        with self._reading() as database:
+            return database.execute(query, values).fetchone()
+
+    def _all_rows(self, query: str, *values: Any) -> list[Any]:
+        with self._reading() as database:
+            return database.execute(query, values).fetchall()
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with self._one, failing(self.path, "read"):
+            self._usable()
+            self._database.execute("BEGIN")
+            try:
+                yield self._database
+            finally:
+                with suppress(sqlite3.Error):
+                    self._database.execute("ROLLBACK")
+
+    @contextmanager
+    def _writing(self, what: str) -> Iterator[sqlite3.Connection]:
+        with self._one, failing(self.path, what):
+            self._usable()
+            try:
+                self._database.execute("BEGIN IMMEDIATE")
+                yield self._database
+                self._database.execute("COMMIT")
+            except BaseException as error:
+                with suppress(sqlite3.Error):
+                    self._database.execute("ROLLBACK")
+                if isinstance(error, sqlite3.Error | OSError):
+                    self._ended = f"failed ({error})"
+                raise
+
+    def _usable(self) -> None:
+        if self._ended is not None:
+            raise StoreFailed(f"{self.path} {self._ended}; open it again before anything else is written or sent")
+
+
+# ── pieces ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _last(database: sqlite3.Connection) -> tuple[int, bytes]:
+    row = database.execute("SELECT row, hash FROM ledger ORDER BY row DESC LIMIT 1").fetchone()
+    return (0, START) if row is None else (row[0], row[1])
+
+
+def _digest(key: str, body: bytes, secret: bytes) -> bytes:
+    parts = [hashlib.sha256(part).hexdigest() for part in (key.encode(), body, secret)]
+    return hashlib.sha256(canonical(parts).encode()).digest()
+
+
+def _check_head(count: int, last: bytes, head: tuple[int, bytes, bytes] | None, card: Verifier | None) -> bool:
+    """Whether a signature was checked."""
+    if head is None:
+        if count:
+            raise LedgerBroken(count, "is the last, and the head of the ledger that should say so is gone")
+        return False
+    _check_types(count, head, (int, bytes, bytes))
+    rows, named, signature = head
+    if rows != count:
+        raise LedgerBroken(min(rows, count) + 1, f"the head of the ledger speaks of {rows} rows, there are {count}")
+    if named != last:
+        raise LedgerBroken(count, "is not the one that the head of the ledger speaks of")
+    if card is not None and not (signature and card.verify(head_message(rows, named), signature)):
+        raise LedgerBroken(count, f"the head of the ledger is not signed by {card.name}")
+    return card is not None
+
+
+def _check_types(row: int, values: Sequence[object], kinds: Sequence[type]) -> None:
+    if [type(value) for value in values] != list(kinds):
+        raise LedgerBroken(row, "holds values of another kind than were ever written")
+
+
+def _check_pairs(database: sqlite3.Connection, debits: dict[tuple[bytes, int], tuple[int, bytes]]) -> int:
+    """Every contribution has its entry and every entry its contribution, by digest; how many were adopted."""
+    adopted, met = 0, set()
+    for study, attempt, key, body, secret, taken in database.execute(
+        "SELECT study, attempt, key, body, secret, adopted FROM contributions ORDER BY study, attempt"
+    ):
+        _check_types(0, (study, attempt, key, body, secret, taken), (bytes, int, str, bytes, bytes, int))
+        debit = debits.get((study, attempt))
+        if debit is None:
+            raise LedgerBroken(0, f"the contribution to attempt {attempt} of {study.hex()[:12]}… has no row in it")
+        if _digest(key, body, secret) != debit[1]:
+            raise LedgerBroken(debit[0], "its contribution is not the one that was written with it")
+        met.add((study, attempt))
+        adopted += taken
+    for place, (row, _) in debits.items():
+        if place not in met:
+            raise LedgerBroken(row, "its contribution is gone")
+    return adopted

@@ -1,0 +1,159 @@
+"""Secret numbers that two parties compute alike, and noise that one party computes again: words of a stream cipher.
+
+**Pads.** For every pair u < v of a roster, K = HKDF-SHA256 of their X25519 secret, the study, the attempt, the roster
+and (u, v); the pad is the key stream of ChaCha20 under K, in 64-bit words, modulo q. q divides 2⁶⁴, so uniform words
+give a pad uniform on Z_q. Both ends compute it and nobody else can; u adds it, v subtracts it (maths: masks modulo
+q). Every field of the context changes the key, so no pad serves twice.
+
+**Noise.** As deterministic signatures do: the key is HMAC-SHA256, under the party's noise secret, of the context *and
+the contribution* without noise. The same data in the same attempt gives the same noise, even from an old backup;
+other data gives other, independent noise. So two runs never show one noise around two values.
+
+**What is assumed.** X25519 shared secrets look random to those without either key; HMAC-SHA256 (as in HKDF) and
+ChaCha20 are pseudorandom functions. With uniform words in their place everything said above is exact.
+
+**Why ChaCha20.** Measured here with cryptography 50 (`update_into`): ChaCha20 against AES-256-CTR, microseconds for 10
+/ 1,000 / 10⁴ / 10⁶ words: 4.0 / 5.5 / 19 / 1,540 against 4.7 / 5.8 / 14 / 990. So AES wins from some thousands of
+words on, where the processor has instructions for it; ChaCha20 needs none, and wins below. Its blocks are of a
+function, not of a permutation: no birthday term. What is computed is pinned by tests/peers/test_streams.py: two
+versions that differ would not cancel.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from netdp.errors import InvalidValue
+from netdp.numerics.checks import whole
+
+from .identity import Card, Identity
+
+WordArray = npt.NDArray[np.uint64]
+
+_ZEROS = bytes(1 << 18)
+_LONGEST = 1 << 32  # words of one key: 32 GB; the cipher's block counter has room for eight times as many
+_PAD, _NOISE = b"netdp pad 1", b"netdp noise 1"
+
+
+class Words:
+    """Uniform 64-bit words from a key of 32 bytes; every call goes on where the last one stopped.
+
+    >>> words = Words(bytes(32))
+    >>> [f"{int(word):016x}" for word in words(2)]
+    ['903df1a0ade0b876', '28bd8653e56a5d40']
+    >>> bool(words(1)[0] == Words(bytes(32))(3)[2])
+    True
+    """
+
+    def __init__(self, key: bytes) -> None:
+        if len(key) != 32:
+            raise InvalidValue(f"a key has 32 bytes, got {len(key)}")
+        self._left = _LONGEST
+        self._cipher = Cipher(algorithms.ChaCha20(key, bytes(16)), mode=None).encryptor()
+
+    def __call__(self, size: int) -> WordArray:
+        size = whole("size", size)
+        self._left -= size
+        if self._left < 0:
+            raise InvalidValue(f"more than 2³² words of one key are asked for (now {size}); use a context of its own")
+        words = np.empty(size, dtype="<u8")
+        if not size:
+            return words.astype(np.uint64, copy=False)
+        room = words.data.cast("B")
+        for start in range(0, len(room), len(_ZEROS)):
+            part = room[start : start + len(_ZEROS)]
+            self._cipher.update_into(memoryview(_ZEROS)[: len(part)], part)
+        return words.astype(np.uint64, copy=False)
+
+
+def context(study: bytes, attempt: int, roster: Sequence[int], *more: int) -> bytes:
+    """What a pad or a noise belongs to, as bytes that no other study, attempt, roster or further numbers have.
+
+    >>> context(b"s", 1, (0, 2)) == context(b"s", 1, (0,), 2)
+    False
+    """
+    members = [_number("a party of the roster", party) for party in roster]
+    if any(a >= b for a, b in itertools.pairwise(members)):
+        raise InvalidValue(f"a roster lists every party once, in order, got {tuple(roster)}")
+    parts = [len(study), _number("attempt", attempt), len(members), *members, len(more)]
+    parts += [_number("a number of the context", number) for number in more]
+    return b"".join([_eight(parts[0]), bytes(study), *map(_eight, parts[1:])])
+
+
+def pad(shared: bytes, context: bytes, columns: int, modulus: int) -> WordArray:
+    """`columns` numbers uniform modulo `modulus` (a power of two), the same for everybody with the same secret and context."""
+    mask = _mask(modulus)
+    return Words(_derive(shared, _PAD + context))(columns) & mask
+
+
+def pads_of(
+    identity: Identity,
+    cards: Mapping[int, Card],
+    me: int,
+    others: Iterable[int],
+    context: bytes,
+    columns: int,
+    modulus: int,
+) -> WordArray:
+    """What party `me` adds to its numbers: its pads with later parties minus those with earlier ones, modulo `modulus`.
+
+    Over a whole roster, where `others` is a symmetric relation, these add up to zero.
+    """
+    mask, me = _mask(modulus), _number("me", me)
+    if me not in cards or cards[me] != identity.card:
+        raise InvalidValue(f"party {me} is not {identity.card.name} in the study's list; load the identity it names")
+    partners = [_number("a party", other) for other in others]
+    if me in partners or len(set(partners)) != len(partners):
+        raise InvalidValue(f"a party shares one pad with every other party, got {partners} for party {me}")
+    total = np.zeros(whole("columns", columns), dtype=np.uint64)
+    for other in partners:
+        if other not in cards:
+            raise InvalidValue(f"no card of party {other}; the study lists {sorted(cards)}")
+        pair = _eight(len(context)) + context + _eight(min(me, other)) + _eight(max(me, other))
+        words = pad(identity.shared(cards[other]), pair, columns, modulus)
+        if other > me:
+            total += words
+        else:
+            total -= words
+    return total & mask
+
+
+def noise_words(secret: bytes, context: bytes, contribution: bytes) -> Words:
+    """The words a party's noise is drawn from: a function of its secret, of what they are for and of what they hide."""
+    if len(secret) != 32:
+        raise InvalidValue(f"a noise secret has 32 bytes, got {len(secret)}")
+    message = _NOISE + _eight(len(context)) + context + hashlib.sha256(contribution).digest()
+    return Words(hmac.digest(secret, message, "sha256"))
+
+
+def _derive(shared: bytes, info: bytes) -> bytes:
+    if len(shared) != 32:
+        raise InvalidValue(f"a shared secret has 32 bytes, got {len(shared)}")
+    return HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=info).derive(shared)
+
+
+def _mask(modulus: int) -> np.uint64:
+    modulus = whole("modulus", modulus, 2)
+    if modulus > 1 << 64 or modulus & (modulus - 1):
+        raise InvalidValue(f"modulus must be a power of two from 2 to 2⁶⁴ (pads are then uniform), got {modulus}")
+    return np.uint64(modulus - 1)
+
+
+def _number(name: str, value: int) -> int:
+    number = whole(name, value)
+    if number >= 1 << 64:
+        raise InvalidValue(f"{name} must be below 2⁶⁴, got {value}")
+    return number
+
+
+def _eight(number: int) -> bytes:
+    return number.to_bytes(8, "big")

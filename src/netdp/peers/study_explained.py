@@ -1,0 +1,166 @@
+"""A study in plain words: what is revealed to whom, what that rests on, and who takes part.
+
+Everything said here is computed from the study itself, by the same functions that peers check it with.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+from netdp.errors import Unsupported
+from netdp.privacy.readable import readable
+
+if TYPE_CHECKING:
+    from .study import Study
+
+_WIDTH = 78
+_FEW = 150  # coalitions that are looked at for the sake of an explanation alone
+_HOW = {
+    "masked-sum": "Each party publishes its numbers with noise and under one-time pads that cancel in the sum. What is "
+    "published means nothing by itself; all of it together gives the noisy sum, and nothing else.",
+    "ring-sum": "A running total goes once round the parties, in the order of the list; each adds its numbers with its "
+    "share of noise and sees the total so far. Two neighbours of a party that collude see what it added with its own "
+    "share of noise only.",
+    "gossip": "The parties add noise, then average with their neighbours again and again, with fresh noise each time. "
+    "Neighbours see more than those far away.",
+}
+
+
+_ALL = "Everybody learns the answer: all {n} parties, and whoever they tell."
+_TOLD = {
+    "masked-sum": _ALL,
+    "ring-sum": _ALL,
+    "gossip": "Each of the {n} parties ends with an estimate of its own. One that passes it on counts as colluding with "
+    "whoever gets it.",
+}
+
+
+def facts(study: Study) -> dict[str, Any]:
+    """What the study says and costs, as plain values."""
+    terms = study.privacy
+    losses: dict[int, Any] = {}
+    notes = []
+    for size in _sizes(study):
+        try:
+            losses[size] = study.promise(size)
+        except Unsupported as problem:
+            notes.append(f"{size} together: {problem}")
+    at = {size: loss.worst_epsilon(terms.delta) for size, loss in losses.items()}
+    planned = losses.get(terms.colluders)
+    noise = study.noise()
+    return {
+        "name": study.name,
+        "hash": study.hash.hex(),
+        "complete": study.is_complete,
+        "lacking": list(study.lacking),
+        "question": study.task.describe(),
+        "protected": study.task.protected,
+        "unit": study.task.unit,
+        "protocol": study.settings.kind,
+        "promised": {"epsilon": terms.epsilon, "delta": terms.delta, "colluders": terms.colluders},
+        "kept": planned is not None and planned.is_certified and at[terms.colluders] <= terms.epsilon,
+        "epsilon": {str(size): value if math.isfinite(value) else "inf" for size, value in at.items()},
+        "claim": planned.claim.value if planned is not None else None,
+        "assumptions": list(planned.assumptions) if planned is not None else [],
+        "notes": notes,
+        "attempts": terms.attempts,
+        "absent": terms.absent,
+        "smallest_roster": study.smallest_roster,
+        "error": study.task.error(noise, study.n),
+        "error_times_records": study.task.error(noise, study.n, records=1),
+        "parties": [
+            {
+                "name": party.name,
+                "address": party.address or None,
+                "fingerprint": study.card(u).fingerprint if party.signing else None,
+            }
+            for u, party in enumerate(study.parties)
+        ],
+    }
+
+
+def _sizes(study: Study) -> list[int]:
+    """One party, those planned for, half of the smallest roster, and all but one of it."""
+    fewest = study.smallest_roster
+    sizes = {1, study.privacy.colluders}
+    if study.settings.kind == "masked-sum":
+        sizes |= {max(1, fewest // 2), fewest - 1}
+    elif math.comb(study.n, 2) <= _FEW:
+        sizes.add(2)
+    return sorted(size for size in sizes if size < fewest)
+
+
+def explain(study: Study) -> str:
+    """The study in plain words, on 80 columns."""
+    return "\n".join(lines(facts(study)))
+
+
+def lines(said: dict[str, Any]) -> list[str]:
+    """`facts` as lines of text."""
+    terms, n = said["promised"], len(said["parties"])
+    out = [f'Study "{said["name"]}"']
+    if said["complete"]:
+        out += [f"  {said['hash'][:32]}", f"  {said['hash'][32:]}"]
+    else:
+        out += _text("A draft, which cannot be signed yet. It lacks: " + "; ".join(said["lacking"]) + ".")
+    out += ["", "What is asked", *_text(_capital(said["question"]) + ".")]
+    out += _text(_TOLD[said["protocol"]].format(n=n))
+    if said["error"] is not None:
+        out += _text(f"Noise moves the answer by {said['error']:.3g} (root mean square), in the data's own units.")
+    elif said["error_times_records"] is not None:
+        out += _text(
+            f"With N records in all, noise moves the answer by up to about {said['error_times_records']:.3g}/N (root mean "
+            "square), in the data's own units."
+        )
+    else:
+        out += _text("How much the noise moves the answer depends on the data: a quotient or product of noisy totals.")
+    out += ["", "How", *_text(_HOW[said["protocol"]])]
+    out += ["", "What is protected", *_text(_capital(said["protected"]) + ".")]
+    out += ["", f"What others can learn about it, the answer included (delta = {terms['delta']:g})"]
+    for size, epsilon in said["epsilon"].items():
+        who = "any single party" if size == "1" else f"any {size} parties together"
+        mark = f"   promised: at most {terms['epsilon']:g}" if int(size) == terms["colluders"] else ""
+        out.append(f"  {who:<28} epsilon {readable(float(epsilon)):>7}{mark}")
+    for note in said["notes"]:
+        out += _text(note)
+    if not said["kept"]:
+        out += _text("THE PROMISE IS NOT KEPT: more is lost than the study says. Do not sign it; plan it anew.")
+    out += ["", "How often"]
+    out += _text(_often(said))
+    out += ["", "What this rests on"]
+    for line in said["assumptions"]:
+        out += textwrap.wrap(line, _WIDTH, initial_indent="  - ", subsequent_indent="    ")
+    out += ["", f"Who takes part ({n})"]
+    return out + _parties(said["parties"])
+
+
+def _often(said: dict[str, Any]) -> str:
+    if said["attempts"] == 1:
+        return "A party publishes once. If somebody is missing, there is no answer."
+    missing = f", with up to {said['absent']} of them missing" if said["absent"] else ""
+    return (
+        f"A party publishes up to {said['attempts']} times: if somebody vanishes, those left may try again{missing} (never "
+        f"fewer than {said['smallest_roster']}). Every number above counts all {said['attempts']} attempts, whether or not "
+        "they are needed."
+    )
+
+
+def _parties(parties: list[dict[str, Any]]) -> list[str]:
+    if not any(party["fingerprint"] or party["address"] for party in parties):
+        return _text(", ".join(party["name"] for party in parties))
+    out = []
+    for party in parties:
+        out.append(f"  {party['name']:<24} {party['address'] or 'no address yet'}")
+        mark = party["fingerprint"]
+        out += [f"    {mark[:39]}", f"    {mark[40:]}"] if mark else ["    no card yet"]
+    return out
+
+
+def _text(sentence: str) -> list[str]:
+    return textwrap.wrap(sentence, _WIDTH, initial_indent="  ", subsequent_indent="  ")
+
+
+def _capital(sentence: str) -> str:
+    return sentence[0].upper() + sentence[1:]

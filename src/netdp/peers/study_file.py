@@ -1,0 +1,188 @@
+"""Studies as files: TOML that people read and edit, with a comment where a number needs one.
+
+What `text` writes, `read` reads back to an equal study: numbers are written with all their digits.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from netdp.errors import FileFormatError
+
+from .model import Misfit, place_text
+
+if TYPE_CHECKING:
+    from .study import Study
+    from .task import Task
+
+_TASK_COMMENTS = {
+    "unit": 'what is protected: all data of a "party", or any one "record" of it',
+    "bounds": "public; numbers outside are clipped",
+    "value": "how the rows of a party become its one number",
+    "edges": "bins [a, b), the last one closed; numbers outside are clipped",
+    "other": "whether values that are not listed are counted in a cell of their own",
+    "missing": 'rows with empty cells: "refuse" or "skip"',
+    "max_records": "how many a party may have; public",
+}
+_PRIVACY_COMMENTS = {
+    "epsilon": "at most so much is lost about anybody, ...",
+    "delta": "... but for this chance, ...",
+    "colluders": "... to any so many parties together, ...",
+    "attempts": "... who see a party publish so many times at most,",
+    "absent": "and so many parties may be missing from an attempt",
+}
+_PROTOCOL_COMMENTS = {
+    "sigma": "each party's noise, where values reach from -1 to 1",
+    "spread": '"flood" or "average": how everybody gets the sum',
+    "masks": "who shares pads",
+    "noise": '"distributed": every party adds a share',
+    "closing": "noise before the release, in units of sigma squared",
+    "rounds": "how often everybody sends",
+    "refresh": "variance of all fresh noise, in sigma squared",
+}
+
+
+def read(path: str | os.PathLike[str]) -> Study:
+    """The study in a file; a mistake is named with its line."""
+    from .study import Study
+
+    try:
+        content = Path(path).read_text("utf-8")
+    except OSError as error:
+        raise FileFormatError(path, None, f"cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise FileFormatError(path, None, "is not a UTF-8 text file") from None
+    try:
+        fields = tomllib.loads(content)
+    except tomllib.TOMLDecodeError as error:
+        line = re.search(r"at line (\d+)", str(error))
+        raise FileFormatError(path, int(line[1]) if line else None, f"is not valid TOML: {error}") from None
+    except RecursionError:
+        raise FileFormatError(path, None, "is nested too deeply to be a study") from None
+    try:
+        return Study(**fields)
+    except Misfit as problem:
+        where = f"{place_text(problem.place)}: " if problem.place else ""
+        raise FileFormatError(path, line_of(content, problem.place), f"{where}{problem.problem}") from None
+
+
+def line_of(content: str, place: tuple[str | int, ...]) -> int | None:
+    """The line at which a place stands in TOML written in sections, as ours is; of its section if it is not there.
+
+    >>> line_of("[privacy]\\ndelta = 1\\n[[party]]\\n[[party]]\\nname = 3", ("party", 1, "name"))
+    5
+    """
+    section: tuple[str | int, ...] = ()
+    here: tuple[str | int, ...]
+    seen: dict[str, int] = {}
+    best: tuple[int, int] | None = None
+    for number, line in enumerate(content.splitlines(), start=1):
+        if match := re.match(r"\s*\[\[\s*([\w-]+)\s*\]\]", line):
+            seen[match[1]] = seen.get(match[1], -1) + 1
+            section = (match[1], seen[match[1]])
+            here = section
+        elif match := re.match(r"\s*\[\s*([\w-]+)\s*\]", line):
+            section = here = (match[1],)
+        elif match := re.match(r"\s*([\w-]+)\s*=", line):
+            here = (*section, match[1])
+        else:
+            continue
+        # an array of tables may be meant as a whole: then its first table will do
+        shared = (
+            len(here) if place[: len(here)] == here else 1 if place and here[0] == place[0] and len(place) == 1 else 0
+        )
+        if shared and (best is None or shared > best[0]):
+            best = (shared, number)
+    return best[1] if best else None
+
+
+# ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def text(study: Study) -> str:
+    """The study as TOML."""
+    lines = [
+        "# A study of netdp. All parties sign what it says; comments and the order of lines do not count.",
+        "# In plain words: netdp study explain FILE",
+        f"format = {study.format}",
+        f"name = {quoted(study.name)}",
+    ]
+    if study.nonce:
+        lines.append(_entry("nonce", study.nonce, "drawn for this study: two studies are never the same"))
+    lines += ["", "[task]", *_task(study.task), "", "[privacy]"]
+    lines += [_entry(key, value, _PRIVACY_COMMENTS[key]) for key, value in study.privacy.model_dump().items()]
+    lines += ["", "[protocol]", *_protocol(study), "", "[network]"]
+    if study.network.graph is not None:
+        lines.append(_entry("graph", study.network.graph, "who talks to whom, in the order of the parties"))
+    else:
+        lines += ["edges = [", *(f"  {_value(list(edge))}," for edge in study.network.edges or ()), "]"]
+    lines += [
+        "",
+        "[timing]",
+        _entry("gather", study.timing.gather, "seconds to wait for everybody at first"),
+        _entry("patience", study.timing.patience, "seconds without news before an attempt is given up"),
+    ]
+    for party in study.parties:
+        fields = [(key, value) for key, value in party.model_dump().items() if value]
+        lines += ["", "[[party]]", *(f"{key} = {_value(value)}" for key, value in fields)]
+    return "\n".join(lines) + "\n"
+
+
+def _task(task: Task) -> list[str]:
+    fields = task.model_dump(mode="json")
+    if task.kind == "histogram" and task.categories is not None:
+        fields["categories"] = list(task.categories[0])
+    usual = {"value": "single", "other": False, "missing": "refuse"}
+    shown = {key: value for key, value in fields.items() if value is not None and value != usual.get(key)}
+    return [_entry(key, value, _TASK_COMMENTS.get(key, "")) for key, value in shown.items()]
+
+
+def _protocol(study: Study) -> list[str]:
+    out = []
+    for key, value in study.settings.model_dump(mode="json").items():
+        comment = _PROTOCOL_COMMENTS.get(key, "")
+        if key in ("grid", "modulus"):
+            power = math.log2(value)
+            what = "the step that values are rounded to" if key == "grid" else "sums are taken modulo this"
+            comment = f"2^{power:.0f}: {what}" if power == round(power) else what
+        out.append(_entry(key, value, comment))
+    return out
+
+
+def _entry(key: str, value: Any, comment: str = "") -> str:
+    line = f"{key} = {_value(value)}"
+    return f"{line:<32}  # {comment}" if comment else line
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        return repr(value)
+    if isinstance(value, str):
+        return quoted(value)
+    return f"[{', '.join(_value(item) for item in value)}]"
+
+
+def quoted(value: str) -> str:
+    """Text as TOML writes it.
+
+    >>> print(quoted('a "b" \\\\'), quoted("tab\\there"))
+    "a \\"b\\" \\\\" "tab\\u0009here"
+    """
+    out = []
+    for letter in value:
+        if letter in '"\\':
+            out.append("\\" + letter)
+        elif ord(letter) < 32 or ord(letter) == 127:
+            out.append(f"\\u{ord(letter):04x}")
+        else:
+            out.append(letter)
+    return f'"{"".join(out)}"'

@@ -1,0 +1,422 @@
+"""What is asked: rows of a table become numbers that are added, and totals become the answer.
+
+A number x in [lo, hi] becomes z = (x − mid)/half, clipped to [−1, 1], mid = (lo + hi)/2, half = (hi − lo)/2. A party
+adds one vector (unit "party": all its data is protected together; who takes part is public), or one vector per record
+(unit "record": how many records it has is private too). Neighbouring inputs: a party's vector is *replaced* by any
+other; one record is *added or removed*. Δ is the largest L2 distance that this can move the total:
+
+    unit party    sum, mean          (z)                        Δ = 2     |z − z′| ≤ 2
+                  variance           (z, z²)                    Δ = 2     see below
+                  histogram, table   one-hot                    Δ = √2    two places change by 1
+    unit record   sum                (x/B), B = max(|lo|, |hi|) Δ = 1     |x| ≤ B
+                  mean               (z, 1)                     Δ = √2    z² + 1 ≤ 2
+                  variance           (z, z², 1)                 Δ = √3    z² + z⁴ + 1 ≤ 3
+                  histogram, table   one-hot                    Δ = 1     one place changes by 1
+
+*The variance of parties.* With d = |z − z′| and s = |z + z′|, the squared distance of (z, z²) and (z′, z′²) is
+d² + d²s², and d + s = 2·max(|z|, |z′|) ≤ 2. So it is at most f(s) = (2 − s)²(1 + s²) with f′(s) = −2(2 − s)(2s² − 2s + 1)
+≤ 0 on [0, 2], since 2s² − 2s + 1 = 2(s − ½)² + ½: the largest is f(0) = 4, attained by z = 1, z′ = −1. ∎
+
+*In floating point.* z and x/B are clipped after they are computed, so |z| ≤ 1 exactly and so is the computed z² ≤ 1;
+every bound of a record follows as above. Rounding moves z² by at most 2⁻⁵⁴, which the protocols' margin for vectors
+(2·10⁻⁹ relative to Δ: `netdp.protocols.masked`) covers many times. √3 is rounded up.
+
+A mean or a variance of records is a quotient of noisy totals. Where the noisy number of records is less than four
+deviations of its own noise (or less than 1), the quotient says nothing, and none is given.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from itertools import product
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import BeforeValidator, model_validator
+
+from netdp.errors import InvalidValue
+from netdp.numerics.arrays import FloatArray
+
+from .model import Misfit, Number, Strict, Switch, Whole
+from .rows import number, read_rows
+
+_MOST_CELLS = 1_000_000
+_MOST_RECORDS = 10**9
+_CERTAIN = 4.0  # deviations of its noise that a number of records must exceed
+OTHER = "other"
+
+
+def _nested(given: Any) -> Any:
+    flat = isinstance(given, list | tuple) and given and all(isinstance(item, str) for item in given)
+    return (tuple(given),) if flat else given
+
+
+class Task(Strict):
+    """What is computed of which columns, and what is protected.
+
+    kind : sum, mean, variance, histogram or table (counts over several columns).
+    unit : "party" protects all data of a party together, "record" one row of it.
+    column, columns : whose cells are read; `columns` for a table.
+    bounds : (lo, hi), for numbers; what lies outside is clipped.
+    value : unit party: how its rows become one number: "single" (exactly one row), "mean", "sum" or "count" of rows.
+    edges : histogram of numbers: bins [e₀, e₁), …, the last one closed; numbers outside are clipped into the end bins.
+    categories : histogram: the values there are; table: a list of them for every column.
+    other : whether values that are not listed are counted in a cell of their own; else they are an error.
+    missing : "refuse" empty cells, or "skip" their rows (unit record only).
+    max_records : unit record: how many a party may have; public.
+
+    >>> task = Task(kind="mean", column="minutes", bounds=(0, 120))
+    >>> task.rows([{"minutes": "90"}]), task.sensitivity
+    (array([[0.5]]), 2.0)
+    >>> task.answer([-4.0], parties=16)["value"]
+    45.0
+    """
+
+    kind: Literal["sum", "mean", "variance", "histogram", "table"]
+    unit: Literal["party", "record"] = "party"
+    column: str | None = None
+    columns: tuple[str, ...] | None = None
+    bounds: tuple[Number, Number] | None = None
+    value: Literal["single", "mean", "sum", "count"] = "single"
+    edges: tuple[Number, ...] | None = None
+    categories: Annotated[tuple[tuple[str, ...], ...] | None, BeforeValidator(_nested)] = None
+    other: Switch = False
+    missing: Literal["refuse", "skip"] = "refuse"
+    max_records: Whole | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Task:
+        for check in (self._check_columns, self._check_numbers, self._check_cells, self._check_unit):
+            check()
+        if not self.is_numeric and self.dimension > _MOST_CELLS:
+            raise Misfit(("categories",), f"make {self.dimension:,} cells; at most {_MOST_CELLS:,} can be added")
+        return self
+
+    def _check_columns(self) -> None:
+        if self.kind == "table":
+            if self.column is not None:
+                raise Misfit(("column",), 'a table counts over several; give columns = ["…", "…"]')
+            if self.columns is None or len(self.columns) < 2 or len(set(self.columns)) < len(self.columns):
+                raise Misfit(("columns",), f"a table needs two or more different columns, got {self.columns!r}")
+        elif self.columns is not None:
+            raise Misfit(("columns",), f'only a table has several; give column = "…" for a {self.kind}')
+        elif self.value == "count":
+            if self.column is not None:
+                raise Misfit(("column",), 'value = "count" counts rows, whatever is in them; leave column out')
+        elif not self.column:
+            raise Misfit(("column",), f'is missing; say which column the {self.kind} is of: column = "…"')
+
+    def _check_numbers(self) -> None:
+        if self.is_numeric:
+            if self.bounds is None:
+                raise Misfit(("bounds",), "is missing; give the public range of the numbers, bounds = [0, 100]")
+            lo, hi = self.bounds
+            if not (lo < hi and max(abs(lo), abs(hi)) <= 1e60 and (hi - lo) / 2 >= 1e-60):
+                raise Misfit(("bounds",), f"must rise from the smallest to the largest number, got {lo!r}, {hi!r}")
+            for name in ("edges", "categories"):
+                if getattr(self, name) is not None:
+                    raise Misfit((name,), f"belongs to a histogram or a table, not to a {self.kind}; leave it out")
+        elif self.bounds is not None:
+            raise Misfit(("bounds",), f"a {self.kind} has edges or categories instead; leave bounds out")
+
+    def _check_cells(self) -> None:
+        if self.edges is not None:
+            if self.categories is not None or self.kind == "table":
+                raise Misfit(("edges",), "a histogram has edges or categories, not both, and a table has categories")
+            if len(self.edges) < 2 or any(b <= a for a, b in zip(self.edges, self.edges[1:], strict=False)):
+                raise Misfit(("edges",), f"must be two or more rising numbers, got {list(self.edges)}")
+        elif not self.is_numeric:
+            wanted = len(self.needed) if self.kind == "table" else 1
+            if self.categories is None or len(self.categories) != wanted:
+                hint = (
+                    'one list for every column, [["f", "m"], ["yes", "no"]]' if wanted > 1 else '["a", "b"], or edges'
+                )
+                raise Misfit(("categories",), f"a {self.kind} needs the values that are counted: {hint}")
+            for labels in self.categories:
+                cells = [*labels, *([OTHER] if self.other else [])]
+                if len(set(cells)) < len(cells) or not all(cell and cell == cell.strip() for cell in cells):
+                    raise Misfit(("categories",), f"must be different, without blanks around them; got {cells}")
+                if len(cells) < 2:
+                    raise Misfit(("categories",), f"needs two or more values, got {list(labels)}")
+        if self.other and self.categories is None:
+            raise Misfit(("other",), "belongs to categories; numbers outside bounds or edges are clipped")
+
+    def _check_unit(self) -> None:
+        if self.unit == "record":
+            if self.max_records is None or not 1 <= self.max_records <= _MOST_RECORDS:
+                raise Misfit(
+                    ("max_records",),
+                    "to protect records, say how many a party may have, 1 or more: it is public and sizes the noise's "
+                    f"range, not the noise; got {self.max_records!r}",
+                )
+            if self.value != "single":
+                raise Misfit(("value",), f'with unit = "record" every row counts by itself; leave {self.value!r} out')
+            return
+        if self.max_records is not None:
+            raise Misfit(("max_records",), 'belongs to unit = "record"; leave it out')
+        if self.missing == "skip":
+            raise Misfit(
+                ("missing",), 'rows may be skipped with unit = "record" only; a party\'s number needs them all'
+            )
+        if self.value != "single" and self.categories is not None:
+            raise Misfit(("value",), f"categories have no {self.value}; a party has a single row, or use edges")
+
+    # ── what it is ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether numbers are added, rather than counts of cells."""
+        return self.kind in ("sum", "mean", "variance")
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The columns that are read."""
+        return self.columns or ((self.column,) if self.column else ())
+
+    @property
+    def labels(self) -> tuple[tuple[str, ...], ...]:
+        """The names of the cells, one list per column; empty for numbers."""
+        if self.edges is not None:
+            ends = [f"{edge:g}" for edge in self.edges]
+            last = len(ends) - 2
+            return (tuple(f"[{ends[i]}, {ends[i + 1]}{']' if i == last else ')'}" for i in range(last + 1)),)
+        more = (OTHER,) if self.other else ()
+        return tuple((*labels, *more) for labels in self.categories or ())
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers are added."""
+        if self.is_numeric:
+            return {"sum": 1, "mean": 1, "variance": 2}[self.kind] + (self.unit == "record" and self.kind != "sum")
+        return math.prod(len(labels) for labels in self.labels)
+
+    @property
+    def sensitivity(self) -> float:
+        """Δ: how far, in L2 norm, what is protected can move the total (proofs above)."""
+        if self.unit == "party":
+            return 2.0 if self.is_numeric else _root(2)
+        return _root({"mean": 2, "variance": 3}.get(self.kind, 1))
+
+    @property
+    def reach(self) -> float:
+        """The largest magnitude that one coordinate of what a party adds can have."""
+        return 1.0 if self.max_records is None else float(self.max_records)
+
+    def describe(self) -> str:
+        """What is asked, in words.
+
+        >>> Task(kind="mean", column="minutes", bounds=(0, 120)).describe()
+        "the mean of 'minutes' over the parties, clipped to 0 … 120"
+        """
+        over = "parties" if self.unit == "party" else "all records"
+        if self.is_numeric:
+            assert self.bounds is not None
+            of = f"{self._what()} over {'the ' if over == 'parties' else ''}{over}"
+            return f"the {self.kind} of {of}, clipped to {self.bounds[0]:g} … {self.bounds[1]:g}"
+        cells = " × ".join(str(len(labels)) for labels in self.labels)
+        what = " × ".join(repr(name) for name in self.needed) if self.kind == "table" else self._what()
+        return (
+            f"a {self.kind} of {what}: how many {'records' if self.unit == 'record' else over} in each of {cells} cells"
+        )
+
+    def _what(self) -> str:
+        if self.value == "count":
+            return "a party's number of rows"
+        return repr(self.column) if self.value == "single" else f"a party's {self.value} of {self.column!r}"
+
+    @property
+    def protected(self) -> str:
+        """What is protected, in words."""
+        if self.unit == "party":
+            return "all data of a party together, against any other data it might have; who takes part is public"
+        return "any one record of a party: what it says, and whether it is there at all; who takes part is public"
+
+    @property
+    def admitted(self) -> str:
+        """For which data the promise is made, in words: neighbouring inputs are both of this kind."""
+        fits = f"has at most {self.max_records:,} records, and " if self.max_records is not None else ""
+        return (
+            f"every party {fits}has rows that the study takes; that a party's data do not fit, so that it cannot take part, "
+            "is seen by all and not protected"
+        )
+
+    # ── from rows to numbers ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def rows(self, source: str | os.PathLike[str] | Iterable[Mapping[str, Any]]) -> FloatArray:
+        """What a party adds: an array (records, dimension), one row for unit "party". From a CSV file, or from rows.
+
+        Nothing is left out silently: a row that does not fit is an error that names it.
+        """
+        given: Sequence[Mapping[str, Any]]
+        given = read_rows(source, self.needed) if isinstance(source, str | os.PathLike) else list(source)
+        kept = [(place, cells) for place, cells in self._cells(given) if cells is not None]
+        if self.unit == "record":
+            assert self.max_records is not None
+            if len(kept) > self.max_records:
+                raise InvalidValue(
+                    f"this party has {len(kept)} records and the study allows at most max_records = {self.max_records}; "
+                    "choose which to use before the study, or ask for a study that allows more"
+                )
+            return self._encoded([cells for _, cells in kept])
+        return self._encoded([self._one([cells for _, cells in kept])])
+
+    def _cells(self, given: Sequence[Mapping[str, Any]]) -> Iterable[tuple[str, tuple[Any, ...] | None]]:
+        """Of every row where it is and its cells, as numbers or cell numbers; None if it is skipped."""
+        for which_row, row in enumerate(given, start=1):
+            place = getattr(row, "place", f"row {which_row}")
+            cells: list[Any] = []
+            for which, column in enumerate(self.needed):
+                if column not in row:
+                    raise InvalidValue(f"{place}: there is no column {column!r}; there are {', '.join(map(repr, row))}")
+                cell = row[column].strip() if isinstance(row[column], str) else row[column]
+                if cell is None or cell == "" or (isinstance(cell, float) and math.isnan(cell)):
+                    if self.missing == "skip":
+                        break
+                    way_out = '; fill it in, or take the row out' if self.unit == "party" else (
+                        '; fill it in, or have the study say missing = "skip"'
+                    )  # fmt: skip
+                    raise InvalidValue(f"{place}: column {column!r} is empty{way_out}")
+                cells.append(self._cell(cell, which, column, place))
+            yield place, (tuple(cells) if len(cells) == len(self.needed) else None)
+
+    def _cell(self, cell: Any, which: int, column: str, place: str) -> float | int:
+        if self.categories is None:
+            return number(cell, column, place)
+        labels = self.categories[which]
+        if str(cell) in labels:
+            return labels.index(str(cell))
+        if self.other:
+            return len(labels)
+        raise InvalidValue(
+            f"{place}: column {column!r} holds {str(cell)!r}, which is none of {', '.join(map(repr, labels))}; correct it, "
+            "or have the study say other = true"
+        )
+
+    def _one(self, cells: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+        if self.value == "count":
+            return (float(len(cells)),)
+        if self.value == "single" and len(cells) != 1:
+            raise InvalidValue(
+                f"this party has {len(cells)} rows and the study takes exactly one; give one, or have the study say "
+                'value = "mean" (or "sum", "count")'
+            )
+        if self.value == "single":
+            return cells[0]
+        total = math.fsum(row[0] for row in cells)
+        if self.value == "sum":
+            return (total,)
+        if not cells:
+            raise InvalidValue("this party has no rows, so there is no mean of them; it cannot take part")
+        return (total / len(cells),)
+
+    def _encoded(self, cells: list[tuple[Any, ...]]) -> FloatArray:
+        if self.is_numeric:
+            assert self.bounds is not None
+            lo, hi = self.bounds
+            x = np.clip(np.array([row[0] for row in cells], dtype=np.float64), lo, hi)
+            if self.unit == "record" and self.kind == "sum":
+                return np.clip(x / max(abs(lo), abs(hi)), -1.0, 1.0)[:, None]
+            z = np.clip((x - self._middle) / self._half, -1.0, 1.0)
+            parts = [z, z * z][: 2 if self.kind == "variance" else 1]
+            return np.column_stack([*parts, *([np.ones_like(z)] if self.unit == "record" else [])])
+        if self.edges is not None:
+            x = np.array([row[0] for row in cells], dtype=np.float64)
+            found = np.searchsorted(self.edges, x, side="right") - 1
+            place = np.clip(found, 0, len(self.edges) - 2).astype(np.int64)
+        else:
+            shape = tuple(len(labels) for labels in self.labels)
+            parts_of = np.array(cells, dtype=np.int64).reshape(len(cells), len(shape))
+            place = parts_of @ np.array([math.prod(shape[i + 1 :]) for i in range(len(shape))], dtype=np.int64)
+        out = np.zeros((len(cells), self.dimension))
+        out[np.arange(len(cells)), place] = 1.0
+        return out
+
+    @property
+    def _middle(self) -> float:
+        assert self.bounds is not None
+        return (self.bounds[0] + self.bounds[1]) / 2
+
+    @property
+    def _half(self) -> float:
+        assert self.bounds is not None
+        return (self.bounds[1] - self.bounds[0]) / 2
+
+    # ── from totals to the answer ─────────────────────────────────────────────────────────────────────────────────────
+
+    def answer(self, total: Sequence[float] | FloatArray, parties: int, noise: float = 0.0) -> dict[str, Any]:
+        """The answer in the data's own units, from the total over so many parties; plain values for JSON.
+
+        noise : the standard deviation of the noise in one coordinate of the total; a quotient is given only where the
+            noisy number of records is certain enough.
+        """
+        t = np.asarray(total, dtype=np.float64)
+        if t.shape != (self.dimension,) or not np.isfinite(t).all():
+            raise InvalidValue(f"the total must be {self.dimension} finite numbers, got {total!r}")
+        out: dict[str, Any] = {"kind": self.kind, "unit": self.unit, "parties": parties}
+        if self.is_numeric:
+            return out | (self._of_parties(t, parties) if self.unit == "party" else self._of_records(t, noise))
+        if self.kind == "table":
+            return out | {"columns": list(self.needed), "counts": _by_label(t, self.labels)}
+        edges = {} if self.edges is None else {"edges": list(self.edges)}
+        return out | {"column": self.column, "labels": list(self.labels[0]), **edges, "counts": t.tolist()}
+
+    def _of_parties(self, t: FloatArray, parties: int) -> dict[str, Any]:
+        mean = self._middle + self._half * float(t[0]) / parties
+        if self.kind == "variance":
+            return self._spread(float(t[0]) / parties, float(t[1]) / parties)
+        return {"value": mean * parties if self.kind == "sum" else mean}
+
+    def _of_records(self, t: FloatArray, noise: float) -> dict[str, Any]:
+        if self.kind == "sum":
+            assert self.bounds is not None
+            return {"value": float(t[0]) * max(map(abs, self.bounds))}
+        records = float(t[-1])
+        least = max(1.0, _CERTAIN * noise)
+        if records < least:
+            why = f"the noisy number of records, {records:.3g}, is below {least:.3g}: a quotient would say nothing"
+            return {"value": None, "records": records, "why": why}
+        if self.kind == "variance":
+            return self._spread(float(t[0]) / records, float(t[1]) / records) | {"records": records}
+        return {"value": self._middle + self._half * float(t[0]) / records, "records": records}
+
+    def _spread(self, first: float, second: float) -> dict[str, Any]:
+        variance = self._half**2 * (second - first * first)
+        return {
+            "value": max(variance, 0.0),
+            "floored": variance < 0,  # the noise outweighs it
+            "mean": self._middle + self._half * first,
+        }
+
+    def error(self, noise: float, parties: int, records: int | None = None) -> float | None:
+        """The RMSE of the answer (of each cell) for noise of this deviation in the total; None if it depends on the data.
+
+        The error of a mean of `records` many records is (noise in Σz − z̄·noise in their number)/records to first order, so
+        at most √2·half·noise/records; given only if that number is.
+        """
+        if not self.is_numeric:
+            return noise
+        if self.unit == "record":
+            assert self.bounds is not None
+            if self.kind == "mean" and records is not None:
+                return math.sqrt(2) * self._half * noise / records
+            return noise * max(map(abs, self.bounds)) if self.kind == "sum" else None
+        return {"sum": self._half * noise, "mean": self._half * noise / parties}.get(self.kind)
+
+
+def _root(square: int) -> float:
+    """√square, rounded up."""
+    root = math.sqrt(square)
+    return root if Fraction(root) ** 2 >= square else math.nextafter(root, math.inf)
+
+
+def _by_label(counts: FloatArray, labels: tuple[tuple[str, ...], ...]) -> dict[str, Any]:
+    nested: dict[str, Any] = {}
+    for names, value in zip(product(*labels), counts.tolist(), strict=True):
+        inner = nested
+        for name in names[:-1]:
+            inner = inner.setdefault(name, {})
+        inner[names[-1]] = value
+    return nested

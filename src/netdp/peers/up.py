@@ -1,0 +1,454 @@
+"""All parties of a study on this machine: each its own process with its own keys, folder and database, on loopback.
+
+What a service manager does on a real machine is done here: a party that dies is started again (unless told not to), and
+says the same things as before, because it reads them from its folder. The parties talk over the same encrypted links as
+on many machines; this process only starts them, shows how far they are and collects what they hold in the end. It sees
+no message between them.
+
+Processes come from a fork server that has loaded everything once: two hundred of them are listening within seconds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import multiprocessing
+import os
+import random
+import shutil
+import signal
+import socket
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from netdp.errors import InvalidValue, NetdpError
+from netdp.numerics.rounding import rounded_up
+from netdp.views import Transcript
+
+from . import signatures
+from .identity import Identity
+from .policy import Limit, Policy
+from .rows import read_rows
+from .study import Study
+
+ANSWERED, FAILED, REFUSED, ENDED = 0, 1, 2, 3
+"""Exit codes of a party: it holds the answer; a failure (it is started again); it refused; the study ended without answer."""
+RESTARTS = 10
+"""A party is started again so often, at most."""
+NOTES = 10_000
+"""So many notes of all parties together are kept."""
+LEAVING = 1.0
+"""Seconds that parties get to leave by themselves once all hold the answer."""
+PRELOADED = ("netdp.peers.peer", "netdp.peers.policy", "netdp.peers.transport.grpc", "netdp.peers.study_plan",
+             "netdp.accounting", "netdp.mechanisms")  # fmt: skip
+
+Watch = Callable[["Progress"], None]
+Target = Callable[..., None]
+
+
+@dataclass
+class Progress:
+    """How far all parties are, for people who watch."""
+
+    n: int
+    listening: set[str] = field(default_factory=set)
+    status: dict[str, dict[str, int]] = field(default_factory=dict)
+    outcomes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    restarts: dict[str, int] = field(default_factory=dict)
+    gone: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def words(self) -> str:
+        """One line."""
+        linked = sum(status.get("links", 0) > 0 for status in self.status.values())
+        held = min((status.get("contributions", 0) for status in self.status.values()), default=0)
+        parts = [f"{len(self.listening)} of {self.n} listening", f"{linked} linked", f"all hold {held} contributions"]
+        parts += [f"{len(self.outcomes)} have the answer"] if self.outcomes else []
+        parts += [f"{sum(self.restarts.values())} restarts"] if self.restarts else []
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True)
+class UpResult:
+    """What came of it: every party's outcome, who was started again, and who sent to whom."""
+
+    study: Study
+    outcomes: dict[str, dict[str, Any]]
+    restarts: dict[str, int]
+    gone: dict[str, str]
+    """Parties without an outcome, and why."""
+    notes: tuple[str, ...]
+    seconds: dict[str, float]
+
+    @property
+    def answered(self) -> dict[str, dict[str, Any]]:
+        """The outcomes of the parties that hold an answer."""
+        return {name: told for name, told in self.outcomes.items() if told["ok"]}
+
+    @property
+    def ok(self) -> bool:
+        """Whether everybody who is still there holds the answer, and all the same one."""
+        agree = len({(told["attempt"], told["digest"]) for told in self.answered.values()}) == 1
+        return agree and len(self.answered) == len(self.outcomes)
+
+    @property
+    def answer(self) -> dict[str, Any] | None:
+        """The answer, as the first party that has one holds it."""
+        return next((told["answer"] for told in self.answered.values()), None)
+
+    @property
+    def transcript(self) -> Transcript:
+        """Who sent to whom in which round of the attempt that gave the answer."""
+        attempt = next((told["attempt"] for told in self.answered.values()), 0)
+        rounds: dict[int, list[tuple[int, int]]] = {}
+        for name, told in self.outcomes.items():
+            for its_attempt, when, to in told["sent"]:
+                if its_attempt == attempt:
+                    rounds.setdefault(when, []).append((self.study.index(name), to))
+        patterns = [np.array(rounds[t], dtype=np.int64) for t in sorted(rounds)]
+        return Transcript(self.study.n, tuple(patterns), np.arange(len(patterns), dtype=np.int64))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON: result, guarantee, summary of the transcript."""
+        study, first = self.study, next(iter(self.answered.values()), None)
+        promised = study.promise()
+        delta = study.privacy.delta
+        spent = [told["spent"] for told in self.outcomes.values()]
+        sizes = spent[0]["epsilon"] if spent else {}
+        transcript = self.transcript
+        return {
+            "study": {"name": study.name, "hash": study.hash.hex(), "parties": study.n, "task": study.task.describe()},
+            "ok": self.ok,
+            "result": self.answer,
+            "attempt": None if first is None else first["attempt"],
+            "roster": None if first is None else first["roster"],
+            "total": None if first is None else first["total"],
+            "guarantee": {
+                "delta": delta,
+                "colluders": study.privacy.colluders,
+                "promised_epsilon": _plain(promised.worst_epsilon(delta)),
+                "spent_epsilon": {k: _plain(max(one["epsilon"][k] for one in spent)) for k in sizes},
+                "contributions": max((one["contributions"] for one in spent), default=0),
+                "unit": str(study.task.unit),
+                "claim": promised.claim.value,
+                "assumptions": list(promised.assumptions),
+            },
+            "transcript": {"rounds": transcript.rounds, "messages": len(transcript)},
+            "parties": {
+                name: {
+                    "ok": name in self.answered,
+                    "contributed": self.outcomes[name]["contributed"] if name in self.outcomes else None,
+                    "restarts": self.restarts.get(name, 0),
+                    "reason": self.gone.get(name) or self.outcomes.get(name, {}).get("reason"),
+                }
+                for name in study.names
+            },
+            "notes": list(self.notes),
+            "seconds": {name: round(spent, 3) for name, spent in self.seconds.items()},
+        }
+
+
+# ── folders ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of this machine that nobody uses just now, below those that outgoing connections are given."""
+    sockets: list[socket.socket] = []
+    candidates = list(range(10_000, 32_000))
+    random.SystemRandom().shuffle(candidates)
+    try:
+        for port in candidates:
+            if len(sockets) == count:
+                break
+            one = socket.socket()
+            try:
+                one.bind(("127.0.0.1", port))
+            except OSError:
+                one.close()
+                continue
+            sockets.append(one)
+        if len(sockets) < count:
+            raise NetdpError(f"this machine has only {len(sockets)} free ports from 10000 to 32000, {count} are needed")
+        return [one.getsockname()[1] for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
+
+
+def settle(draft: Study, folder: Path) -> tuple[Study, Path]:
+    """Make what a draft lacks: a home with keys for every party, loopback addresses, all signatures. Keys that are there stay.
+
+    Returns the complete study and where it was written.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    homes = {name: folder / name for name in draft.names}
+    known = [Identity.load(home) if (home / "keys").exists() else None for home in homes.values()]
+    identities = [one or Identity.create(home, name) for one, (name, home) in zip(known, homes.items(), strict=True)]
+    ports = free_ports(draft.n)
+    fresh = draft.replace(nonce="").complete(
+        [identity.card for identity in identities], [f"127.0.0.1:{port}" for port in ports]
+    )
+    path = folder / "study.toml"
+    fresh.write(path)
+    for identity in identities:
+        signatures.write(path, identity.card.name, signatures.sign(fresh, identity))
+        policy = identity.home / "policy.toml"
+        if not policy.exists():
+            policy.write_text(_policy_for(fresh, identity.card.name), "utf-8")
+    return fresh, path
+
+
+def _policy_for(study: Study, name: str) -> str:
+    """The policy of a party that exists for this study only: exactly what the study promises, once."""
+    epsilon, against = study.privacy.epsilon, study.privacy.colluders
+    if (
+        study.settings.kind != "masked-sum"
+    ):  # the ledger keeps tables, whose chords lie a little above the promised curve
+        limit = Limit(against=against, per="study", epsilon=epsilon)
+        (verdict,) = Policy(delta=study.privacy.delta, limit=(limit,)).verdicts(study, [], study.index(name))
+        if epsilon < verdict.together <= 1.01 * epsilon:
+            epsilon = rounded_up(verdict.together, 6)
+    return (
+        "# Written by `netdp up` for a party that it made itself: it allows what the study promises, and no more.\n"
+        f"delta = {study.privacy.delta!r}\nunit = \"{study.task.unit}\"\n\n"
+        f"[[limit]]\nagainst = {against}\nper = \"study\"\nepsilon = {epsilon!r}\n"
+    )  # fmt: skip
+
+
+def deal(study: Study, data: Path, folder: Path) -> dict[str, Path]:
+    """Everybody's own file: NAME.csv of a folder, or the rows of one table whose column `party` says whose they are."""
+    if data.is_dir():
+        files = {name: data / f"{name}.csv" for name in study.names}
+        missing = [name for name, file in files.items() if not file.is_file()]
+        if missing:
+            raise InvalidValue(
+                f"{data} has no {missing[0]}.csv; every party needs its file ({len(missing)} are missing)"
+            )
+        return files
+    rows = read_rows(data, ["party", *study.task.needed])
+    own: dict[str, list[Mapping[str, str]]] = {name: [] for name in study.names}
+    for number, row in enumerate(rows, start=2):
+        if row["party"] not in own:
+            raise InvalidValue(
+                f"{data}:{number}: {row['party']!r} is no party of the study; its column party names one"
+            )
+        own[row["party"]].append(row)
+    import csv
+
+    files = {}
+    for name, its in own.items():
+        files[name] = folder / name / "data.csv"
+        with open(os.open(files[name], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", newline="") as out:
+            writer = csv.DictWriter(out, study.task.needed or ["party"], extrasaction="ignore")
+            writer.writeheader()
+            writer.writerows(its)
+    return files
+
+
+# ── processes ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def party_process(home: str, study: str, data: str, events: Connection, record: str | None = None) -> None:
+    """The life of one party's process; tells `events` what happens, as JSON."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends us
+    from .peer import prepare, run_peer
+
+    def report(event: dict[str, Any]) -> None:
+        with contextlib.suppress(OSError):  # nobody listens any more
+            events.send_bytes(json.dumps(event).encode())
+
+    try:
+        told = run_peer(
+            prepare(Path(home), Path(study), Path(data), report=report, record=None if record is None else Path(record))
+        )
+    except NetdpError as problem:
+        from netdp.errors import Refused
+
+        refused = isinstance(problem, Refused)
+        report({"event": "refused" if refused else "failed", "reason": str(problem), "final": True})
+        os._exit(REFUSED if refused else FAILED)
+    os._exit(ANSWERED if told["ok"] else ENDED)
+
+
+def up(
+    study: Study,
+    study_path: Path,
+    data: Mapping[str, Path],
+    folder: Path,
+    *,
+    restart: bool = True,
+    watch: Watch | None = None,
+    target: Target = party_process,
+    record: Path | None = None,
+    only: Iterable[str] | None = None,
+) -> UpResult:
+    """Run all parties (or `only` some) of a complete, signed study as processes, until each has an outcome or is gone.
+
+    target   the function that a party's process runs; tests put one here that dies when it is told to
+    record   a folder: every party appends the frames it sends to NAME.frames
+    """
+    started = time.monotonic()
+    names = list(study.names if only is None else only)
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(list(PRELOADED))
+    progress = Progress(study.n)
+    running: dict[str, tuple[Any, Connection]] = {}
+    seconds: dict[str, float] = {}
+
+    def start(name: str) -> None:
+        ours, theirs = context.Pipe(duplex=False)
+        frames = None if record is None else str(record / f"{name}.frames")
+        process = context.Process(
+            target=target, args=(str(folder / name), str(study_path), str(data[name]), theirs, frames), daemon=True
+        )
+        process.start()
+        theirs.close()
+        running[name] = (process, ours)
+
+    try:
+        for name in names:
+            start(name)
+        all_done: float | None = None
+        while running:
+            conns = {ours: name for name, (_, ours) in running.items()}
+            sentinels = {process.sentinel: name for name, (process, _) in running.items()}
+            for ready in wait([*conns, *sentinels], timeout=0.1):
+                if ready in conns:
+                    _listen(progress, conns[ready], ready, seconds, started)
+            for name in [sentinels[s] for s in wait(list(sentinels), timeout=0)]:
+                process, ours = running.pop(name)
+                _listen(progress, name, ours, seconds, started)
+                ours.close()
+                process.join()
+                code = process.exitcode
+                process.close()
+                if name in progress.outcomes or code == REFUSED:
+                    if name not in progress.outcomes:
+                        progress.gone.setdefault(name, "refused")
+                elif restart and progress.restarts.get(name, 0) < RESTARTS:
+                    progress.restarts[name] = progress.restarts.get(name, 0) + 1
+                    start(name)
+                else:
+                    progress.gone.setdefault(name, f"died (exit {code})" if code >= 0 else f"killed (signal {-code})")
+            if watch is not None:
+                watch(progress)
+            if len(progress.gone) > study.privacy.absent and not progress.outcomes and study.n == len(names):
+                progress.notes.append(f"ended: {len(progress.gone)} parties are not there, and the study needs them")
+                break
+            if all(name in progress.outcomes for name in running):
+                all_done = all_done or time.monotonic()
+                if time.monotonic() > all_done + LEAVING:
+                    break
+    finally:
+        _end(running.values())
+    seconds["all"] = time.monotonic() - started
+    return UpResult(study, progress.outcomes, progress.restarts, progress.gone, tuple(progress.notes), seconds)
+
+
+def _listen(progress: Progress, name: str, events: Connection, seconds: dict[str, float], started: float) -> None:
+    """Take in what a party tells."""
+    with contextlib.suppress(EOFError, OSError):
+        while events.poll():
+            event = json.loads(events.recv_bytes())
+            kind = event.pop("event")
+            if kind == "listening":
+                progress.listening.add(name)
+                if len(progress.listening) == progress.n:
+                    seconds.setdefault("listening", time.monotonic() - started)
+            elif kind == "status":
+                progress.status[name] = event
+            elif kind == "outcome":
+                progress.outcomes[name] = event
+                seconds["answered"] = time.monotonic() - started
+            elif kind == "note":
+                if len(progress.notes) < NOTES:
+                    progress.notes.append(f"{name}: {event['text']}")
+            elif kind in ("refused", "failed"):
+                who = f" {event['peer']}" if "peer" in event else ""
+                progress.notes.append(f"{name}: {kind}{who}: {event['reason']}")
+                if event.get("final"):
+                    progress.gone[name] = event["reason"]
+
+
+def _end(running: Iterable[tuple[Any, Connection]]) -> None:
+    """End processes that are still there: ask, then insist."""
+    left = list(running)
+    for process, _ in left:
+        with contextlib.suppress(ValueError, OSError):
+            process.terminate()
+    for process, ours in left:
+        with contextlib.suppress(ValueError, OSError):
+            process.join(2)
+            if process.is_alive():
+                process.kill()
+                process.join()
+            process.close()
+        ours.close()
+
+
+def _plain(value: float) -> float | str:
+    return value if np.isfinite(value) else "inf"
+
+
+@contextlib.contextmanager
+def workplace(folder: Path | None) -> Any:
+    """The folder given, or one that is gone afterwards."""
+    if folder is not None:
+        yield folder
+        return
+    made = Path(tempfile.mkdtemp(prefix="netdp-up-"))
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def run_study(
+    path: Path,
+    data: Path,
+    folder: Path | None = None,
+    *,
+    restart: bool = True,
+    watch: Watch | None = None,
+    target: Target = party_process,
+    record: Path | None = None,
+) -> UpResult:
+    """`netdp up`: read a study or draft, make what it lacks, run all of it on this machine."""
+    draft = Study.read(path)
+    with workplace(folder) as place:
+        began = time.monotonic()
+        if draft.is_complete:
+            study, study_path = draft, path
+            for name in study.names:
+                if not (place / name / "keys").exists():
+                    raise InvalidValue(
+                        f"the study has keys already, and {place} holds none for {name}; give the folder with the parties' homes "
+                        "(--folder), or a draft without keys"
+                    )
+        else:
+            study, study_path = settle(draft, place)
+        files = deal(study, data, place)
+        settled = time.monotonic() - began
+        result = up(study, study_path, files, place, restart=restart, watch=watch, target=target, record=record)
+        result.seconds["settling"] = settled
+        return result
+
+
+def exit_code(result: UpResult) -> int:
+    """0: everybody who is there holds the same answer; 2: all refused; 3: nobody holds an answer; 1: anything else."""
+    if result.ok:
+        return ANSWERED
+    if not result.outcomes and result.gone:
+        return REFUSED
+    return ENDED if not result.answered else FAILED
+
+
+__all__ = ["Progress", "UpResult", "exit_code", "run_study", "settle", "up"]

@@ -1,0 +1,355 @@
+"""A study that ran on real peers, as a picture: who sent to whom, and what any k parties together have learned from it.
+
+**What any k learned** is computed again from what was really contributed, not from what had been planned. Every party
+tells how often it contributed (rows of its ledger); the roster of the attempt that gave the answer is known to all.
+Where the roster of another contribution is not known here, the smallest one that the study allows stands for it: fewer
+parties share less noise, so the ε shown is never below the ledger's. Attempt 1 is always among everybody. Of a masked
+sum all coalitions of one size learn the same; elsewhere only the sizes that the parties' ledgers were asked about are
+drawn, and nothing is said about more.
+
+**How far the numbers may have come.** A transcript has no payloads: it tells that u sent v something in round t, not
+whose. What v may hold after it are the numbers of those from whom a chain of sends in rising rounds leads to v. The
+picture counts them: nobody holds more.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from netdp.accounting import local_dp, trusted_curator
+from netdp.errors import Unsupported
+from netdp.numerics.rounding import rounded_up
+from netdp.peers.ledger import Entry, entry_of, total
+from netdp.peers.up import UpResult
+from netdp.privacy.readable import readable
+from netdp.views import Transcript
+
+from .files import matplotlib, picture_path, write_whole
+from .layout import positions
+from .run import LOOPBACK, answer_lines
+
+KINDS = (".html", ".png")
+SIZES = 24
+"""At most so many sizes of coalitions are drawn."""
+NAMED = 40
+"""Up to so many parties have their names beside them."""
+_INK, _ACCENT, _WARM, _GREEN, _FAINT = "#1b1f24", "#1d4e89", "#b3242a", "#2e7d4f", "#6b7280"
+
+
+@dataclass(frozen=True)
+class Learned:
+    """ε at δ that any k parties together learned about any party that reported, and what to compare it with.
+
+    sizes, epsilon   k and its ε; infinite where nothing bounds it
+    local, curator   with the same noise: everybody publishes its own numbers; somebody trusted publishes the total. None
+                     where they have no meaning
+    note             what the sizes that are not there mean, in words
+    """
+
+    delta: float
+    sizes: tuple[int, ...]
+    epsilon: tuple[float, ...]
+    local: float | None
+    curator: float | None
+    note: str
+
+
+def save_run_picture(result: UpResult, path: str | os.PathLike[str]) -> Path:
+    """Write the picture of a run to a .html file (with the rounds to play) or a .png; it appears whole or not at all."""
+    target = picture_path(path, KINDS)
+    content = _png(result) if target.suffix.lower() == ".png" else _html(result).encode()
+    write_whole(target, content)
+    return target
+
+
+# ── what was learned ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def coalition_sizes(most: int, wanted: int = SIZES) -> list[int]:
+    """Sizes from 1 to `most`, at most so many: evenly spaced in the number of those that are left, on a log scale.
+
+    What a masked sum reveals changes with how many are left over, and fastest when these are few.
+
+    >>> coalition_sizes(5), coalition_sizes(199, 6)
+    ([1, 2, 3, 4, 5], [1, 131, 176, 192, 197, 199])
+    """
+    if most <= wanted:
+        return list(range(1, most + 1))
+    left = np.round(np.geomspace(most, 1, wanted)).astype(int)
+    return sorted({int(most + 1 - x) for x in left})
+
+
+def learned(result: UpResult) -> Learned:
+    """What any k parties together learned, at most, about any party that reported."""
+    study = result.study
+    delta, told = study.privacy.delta, result.to_dict()
+    roster = [study.index(name) for name in told["roster"] or study.names]
+    local: float | None
+    curator: float | None
+    try:
+        attempt = study.protocol_of(roster)
+        local = local_dp(attempt).worst_epsilon(delta)
+        curator = trusted_curator(attempt).worst_epsilon(delta)
+        if study.settings.kind == "ring-sum":
+            local = None  # that of a ring has the noise of all shares in each: no line to compare with
+    except Unsupported:
+        local = curator = None
+    gone = " About a party that is gone: no more than the study promises." if result.gone else ""
+    if study.settings.kind != "masked-sum":
+        spent = told["guarantee"]["spent_epsilon"]
+        sizes = tuple(sorted(int(k) for k in spent))
+        more = f"More than {sizes[-1]} together: nothing is bounded here." if sizes else "Nobody reported."
+        return Learned(delta, sizes, tuple(float(spent[str(k)]) for k in sizes), local, curator, more + gone)
+    cases = {_case(one): one for one in (contributions(result, name) for name in result.outcomes)}
+    # up to all others, those outside the answer's roster included: they may have been in an earlier one
+    sizes = tuple(sorted({*coalition_sizes(study.n - 1), study.privacy.colluders}))
+    worst = tuple(
+        max((float(total(entries, k, study.task.unit).epsilon(delta)) for entries in cases.values()), default=0.0)
+        for k in sizes
+    )
+    between = (
+        "A size between two of those drawn learned no more than the larger one." if len(sizes) < study.n - 1 else ""
+    )
+    return Learned(delta, sizes, worst, local, curator, between + gone)
+
+
+def contributions(result: UpResult, name: str) -> list[Entry]:
+    """What a party of a masked sum contributed to, as entries that cost it no less than those in its ledger."""
+    study, told = result.study, result.outcomes[name]
+    me, often = study.index(name), int(told["spent"]["contributions"])
+    everybody = tuple(range(study.n))
+    rosters: list[tuple[int, ...]] = []
+    earlier = study.privacy.attempts  # attempts before the answer, as far as known
+    if told["ok"]:
+        roster = tuple(sorted(study.index(one) for one in told["roster"]))
+        earlier = int(told["attempt"]) - 1
+        if me in roster and often:
+            rosters.append(roster)
+    if earlier and often - len(rosters) >= earlier:
+        rosters.append(everybody)  # it was in all of them, and the first is among everybody
+    fewest = tuple(sorted([me, *[u for u in everybody if u != me][: study.smallest_roster - 1]]))
+    rosters += [fewest] * (often - len(rosters))
+    return [entry_of(study, i, roster, me) for i, roster in enumerate(rosters, start=1)]
+
+
+def _case(entries: list[Entry]) -> tuple[int, ...]:
+    """Of a masked sum, what all parties with the same sizes of rosters have in common: the loss."""
+    return tuple(sorted(len(entry.roster) for entry in entries))
+
+
+# ── what travelled ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def heard(transcript: Transcript) -> list[list[int]]:
+    """After each round, from how many parties (itself included) something may have reached each; until nothing changes.
+
+    >>> heard(Transcript(3, (np.array([[0, 1]]), np.array([[1, 2]])), np.array([0, 1])))
+    [[1, 2, 1], [1, 2, 3]]
+    """
+    holds = np.eye(transcript.n, dtype=bool)
+    rounds: list[list[int]] = []
+    for t in range(transcript.rounds):
+        after = holds.copy()
+        for u, v in transcript.messages(t).tolist():
+            after[v] |= holds[u]
+        holds = after
+        rounds.append(holds.sum(axis=1).tolist())
+    while len(rounds) > 1 and rounds[-1] == rounds[-2]:
+        rounds.pop()
+    return rounds
+
+
+def standing(result: UpResult) -> list[str]:
+    """Of every party what became of it: "answered", "outside" (it holds the answer, but is not in it), "ended" or "gone"."""
+    roster = set(result.to_dict()["roster"] or ())
+    out = []
+    for name in result.study.names:
+        if name not in result.outcomes:
+            out.append("gone")
+        elif not result.outcomes[name]["ok"]:
+            out.append("ended")
+        else:
+            out.append("answered" if name in roster else "outside")
+    return out
+
+
+def rows(result: UpResult) -> list[tuple[str, str, str]]:
+    """The table below the picture: what, how much, and what that means."""
+    told, study = result.to_dict(), result.study
+    guarantee, seconds = told["guarantee"], told["seconds"]
+    out: list[tuple[str, str, str]] = []
+    if result.answer is None:
+        why = next((str(one["reason"]) for one in result.outcomes.values()), "no party reported")
+        out.append(("no answer", "", why))
+        out.append(("published", str(guarantee["contributions"]), "times, at most, by a party that reported"))
+    else:
+        roster = told["roster"]
+        held = f"{len(result.answered)} parties hold this answer, to the last bit" if result.ok else "not all agree"
+        for i, (name, value) in enumerate(answer_lines(result.answer)[:SIZES]):
+            out.append((name, value, held if i == 0 else ""))
+        noise, records = study.noise(len(roster)), result.answer.get("records")
+        exact = study.task.error(noise, len(roster))
+        error = exact if exact is not None or not records else study.task.error(noise, len(roster), round(records))
+        if error is not None:
+            up_to = "" if exact is not None else "up to, for that many records; "
+            out.append(("error", f"{error:,.3g}", f"predicted: {up_to}root mean square, from the noise"))
+        missing = [name for name in study.names if name not in roster]
+        without = f"without {', '.join(missing)}" if missing else "everybody"
+        out.append(("took part", f"{len(roster)} of {study.n}", without))
+        out.append(
+            (
+                "attempts",
+                str(told["attempt"]),
+                f"the study allows {study.privacy.attempts}; each that is published counts",
+            )
+        )
+    for k, spent in guarantee["spent_epsilon"].items():
+        who = "any single party" if k == "1" else f"any {k} parties together"
+        promised = f"; promised {readable(study.privacy.epsilon)}" if int(k) == guarantee["colluders"] else ""
+        out.append((f"ε at δ = {guarantee['delta']:g}", readable(float(spent)), f"{who} learned at most{promised}"))
+    carried = f"over {study.graph.m:,} links, in {told['transcript']['rounds']} rounds"
+    out.append(("messages", f"{told['transcript']['messages']:,}", carried))
+    if restarts := {name: count for name, count in result.restarts.items() if count}:
+        out.append(("restarted", str(sum(restarts.values())), ", ".join(restarts)))
+    if result.gone:
+        out.append(("gone", str(len(result.gone)), "; ".join(f"{name}: {why}" for name, why in result.gone.items())))
+    waited = seconds.get("answered", seconds["all"]) - seconds.get("listening", 0.0)
+    out.append(
+        ("seconds", f"{waited:.2g}", f"from all listening to the last outcome; {seconds['all']:.2g} with starting")
+    )
+    return out
+
+
+def _carries(result: UpResult) -> str:
+    """What a round is, in words."""
+    how = result.study.settings
+    if how.kind == "ring-sum":
+        return "the token's hops, one by one"
+    if how.kind == "gossip" or getattr(how, "spread", "flood") == "average":
+        return "rounds of averaging with the neighbours"
+    return "by how many links a contribution had crossed before"
+
+
+# ── the page ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def page_data(result: UpResult) -> dict[str, Any]:
+    """Everything that the page shows, as plain values."""
+    study, transcript = result.study, result.transcript
+    found, promised = learned(result), study.promise()
+    unit = "all data of a party" if study.task.unit == "party" else "one record of a party"
+    return {
+        "title": study.name,
+        "question": f"{study.task.describe()}; {study.n} parties, {study.graph.name}",
+        "how": LOOPBACK,
+        "names": list(study.names),
+        "named": study.n <= NAMED,
+        "points": positions(study.graph, (0,)).round(4).tolist(),
+        "edges": study.graph.edges().tolist(),
+        "patterns": [pattern.tolist() for pattern in transcript.patterns],
+        "schedule": transcript.schedule.tolist(),
+        "heard": heard(transcript),
+        "carries": _carries(result),
+        "standing": standing(result),
+        "reasons": [result.gone.get(name) or result.outcomes.get(name, {}).get("reason") for name in study.names],
+        "restarts": [result.restarts.get(name, 0) for name in study.names],
+        "delta": found.delta,
+        "unit": unit,
+        "sizes": list(found.sizes),
+        "epsilon": [_short(value) for value in found.epsilon],
+        "local": None if found.local is None else _short(found.local),
+        "curator": None if found.curator is None else _short(found.curator),
+        "unbounded": study.settings.kind != "masked-sum",
+        "promise": [study.privacy.colluders, study.privacy.epsilon],
+        "attempts": study.privacy.attempts,
+        "note": found.note.strip(),
+        "rows": rows(result),
+        "claim": promised.claim.value,
+        "assumptions": list(promised.assumptions),
+    }
+
+
+def _html(result: UpResult) -> str:
+    # "</" inside a script would end it: names and reasons come from files and from other parties.
+    text = json.dumps(page_data(result), allow_nan=False, separators=(",", ":")).replace("</", "<\\/")
+    template = resources.files("netdp.report").joinpath("run.html").read_text("utf-8")
+    return template.replace("/*DATA*/null", text.replace("<!--", "<\\u0021--"))
+
+
+def _short(value: float) -> float | None:
+    """Five digits, rounded up; JSON has no infinity, which is None here."""
+    return rounded_up(value, 5) if math.isfinite(value) else None
+
+
+# ── the still picture ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _png(result: UpResult) -> bytes:
+    import io
+
+    plt = matplotlib()
+    from matplotlib.collections import LineCollection
+
+    study, found = result.study, learned(result)
+    figure, (left, right) = plt.subplots(1, 2, figsize=(13.5, 6.2), width_ratios=(1, 1.15), layout="constrained")
+    answer = [f"{name} {value}" for name, value in answer_lines(result.answer or {})[:3]] or ["no answer"]
+    figure.suptitle(f"{study.name}: {', '.join(answer)}", fontsize=12)
+    points, edges = positions(study.graph, (0,)), study.graph.edges()
+    transcript = result.transcript
+    used = {tuple(sorted(pair)) for pattern in transcript.patterns for pair in pattern.tolist()}
+    colours = [_ACCENT if tuple(sorted(edge)) in used else "#c8ccd0" for edge in edges.tolist()]
+    left.add_collection(LineCollection(list(points[edges]), colors=colours, linewidths=0.8, alpha=0.6, zorder=1))
+    size = float(np.clip(4000 / study.n, 12, 160))
+    looks = {
+        "answered": ("o", _GREEN, "holds the answer"), "outside": ("s", _FAINT, "holds it, not in it"),
+        "ended": ("D", "#c77800", "ended without it"), "gone": ("X", _WARM, "gone"),
+    }  # fmt: skip
+    where = np.array(standing(result))
+    for kind, (marker, colour, label) in looks.items():
+        if (at := points[where == kind]).size:
+            left.scatter(*at.T, marker=marker, c=colour, s=size, zorder=2, label=label)
+    again = np.array([result.restarts.get(name, 0) > 0 for name in study.names])
+    if again.any():
+        left.scatter(
+            *points[again].T, s=size * 2.4, facecolors="none", edgecolors="#c77800", zorder=3, label="restarted"
+        )
+    if study.n <= NAMED:
+        for (x, y), name in zip(points, study.names, strict=True):
+            left.annotate(name, (x, y), xytext=(0, 8), textcoords="offset points", ha="center", fontsize=8, zorder=4)
+    left.set_title(
+        f"{len(transcript):,} messages over {study.graph.m:,} links, {transcript.rounds} rounds", fontsize=10
+    )
+    left.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=5, fontsize=8, frameon=False, markerscale=0.6)
+    left.margins(0.12)
+    left.axis("off")
+    _draw_learned(right, found, study.privacy.colluders, study.privacy.epsilon)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=130)
+    plt.close(figure)
+    return buffer.getvalue()
+
+
+def _draw_learned(axes: Any, found: Learned, colluders: int, promised: float) -> None:
+    drawn = [(k, e) for k, e in zip(found.sizes, found.epsilon, strict=True) if math.isfinite(e)]
+    if drawn:
+        axes.plot(*zip(*drawn, strict=True), "o-", color=_ACCENT, markersize=4, label="any k parties together learned")
+    for value, colour, name in ((found.local, _WARM, "local DP"), (found.curator, _GREEN, "trusted curator")):
+        if value is not None and math.isfinite(value):
+            axes.axhline(value, color=colour, linestyle="--", linewidth=1, label=f"{name}: {readable(value)}")
+    axes.plot([colluders], [promised], "D", color=_INK, label=f"promised against any {colluders}: {readable(promised)}")
+    axes.set_ylim(0, None)
+    axes.set_xlabel(f"k: how many parties put together what they saw\n{found.note.strip()}".strip())
+    axes.set_ylabel(f"ε at δ = {found.delta:g}, at most")
+    axes.set_title("What any k parties learned about anybody else", fontsize=10)
+    axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(0.01, 0.92))
+
+
+__all__ = ["Learned", "contributions", "heard", "learned", "save_run_picture"]

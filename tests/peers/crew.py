@@ -1,0 +1,272 @@
+"""Parties as real processes that die when they are told to, and what must be true of the files they leave behind.
+
+A party's home holds `deaths.json`: one order per life, such as ["before send", 3]. A life takes the first order off the
+list, durably, and kills its own process with SIGKILL at that moment; when the list is empty it lives to the end. The
+fork server's children find this module by name: the folder of this file is on `sys.path` (see `test_crash.py`).
+"""
+
+import asyncio
+import hashlib
+import json
+import os
+import signal
+import struct
+import time
+from pathlib import Path
+
+import numpy as np
+
+from netdp.mechanisms.discrete_gaussian import DiscreteGaussian
+from netdp.peers import peer as peers
+from netdp.peers import signatures
+from netdp.peers.identity import Identity
+from netdp.peers.messages import Item, Kind, decode
+from netdp.peers.policy import Policy
+from netdp.peers.store import Store
+from netdp.peers.streams import context, noise_words
+from netdp.peers.study import Study
+from netdp.peers.task import Task
+from netdp.peers.transport.grpc import GrpcTransport
+from netdp.peers.up import deal, party_process, settle, up
+from netdp.protocols import MaskedSum
+from netdp.protocols.masked_steps import quantised, reduced
+from netdp.protocols.ring import ring_contributions, ring_mean
+
+
+def die(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Countdown:
+    """Dies at the k-th call."""
+
+    def __init__(self, k):
+        self.left = k
+
+    def __call__(self):
+        self.left -= 1
+        if self.left == 0:
+            die()
+
+
+def orders(home, *deaths):
+    """Tell a party how its lives end, one after the other."""
+    (home / "deaths.json").write_text(json.dumps(deaths))
+
+
+def mortal(home, study, data, events, record=None):
+    """A party's process that ends as its home's orders say."""
+    file = Path(home) / "deaths.json"
+    deaths = json.loads(file.read_text()) if file.exists() else []
+    if deaths:
+        rest = file.with_suffix(".new")
+        rest.write_text(json.dumps(deaths[1:]))
+        rest.rename(file)
+        arm(*deaths[0])
+    if (meeting := Path(home).parent / "meeting").exists():
+        meet(meeting, Path(home).name)
+    party_process(home, study, data, events, record)
+
+
+def meet(meeting, name):
+    """Wait, after all that takes long and before the clock of the party starts, until everybody is as far (slow machines)."""
+    inner = Policy.check
+
+    def check(*arguments):
+        verdicts = inner(*arguments)
+        (meeting / name).touch()
+        while len(list(meeting.iterdir())) <= int((meeting / "_size").read_text()):
+            time.sleep(0.01)
+        return verdicts
+
+    Policy.check = check
+
+
+def arm(moment, k=1):
+    """Put a death at the k-th time of a moment."""
+    when, what = moment.split(" ", 1)
+    count = Countdown(k)
+    if what == "commit":  # in the middle of the transaction, after its first statements
+        inner = peers.Store.open.__func__
+
+        def opened(cls, path, *, sign=None, read_only=False):
+            def signing(message):
+                count()
+                return sign(message)
+
+            return inner(cls, path, sign=signing, read_only=read_only)
+
+        peers.Store.open = classmethod(opened)
+        return
+    owner, name = {
+        "send": (GrpcTransport, "send"),
+        "contribution": (GrpcTransport, "send"),
+        "frame": (peers.Peer, "received"),
+        "spend": (Store, "spend"),
+        "vote": (Store, "put_vote"),
+        "result": (Store, "set_result"),
+    }[what]
+    inner = getattr(owner, name)
+
+    def counts(arguments):
+        if what != "contribution":
+            return True
+        me = arguments[0].me
+        kinds = (Kind.CONTRIBUTION, Kind.TOKEN)
+        return any(isinstance(m, Item) and m.key.kind in kinds and m.key.author == me for m in decode(arguments[2]))
+
+    if name in ("send", "received"):
+
+        async def replaced(*arguments):
+            if when == "mute-after" and count.left <= 0:  # nothing more leaves, and soon it dies
+                await asyncio.sleep(3600)
+            due = counts(arguments)
+            if when == "before" and due:
+                count()
+            await inner(*arguments)
+            if when == "after" and due:
+                count()
+            if when in ("long-after", "mute-after") and due:  # give the wire its time
+                count.left -= 1
+                if count.left == 0:
+                    asyncio.get_running_loop().call_later(0.3 if when == "long-after" else 1.0, die)
+    else:
+
+        def replaced(*arguments, **named):
+            if when == "before":
+                count()
+            result = inner(*arguments, **named)
+            if when == "after":
+                count()
+            return result
+
+    setattr(owner, name, replaced)
+
+
+# ── studies ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+MEAN = Task(kind="mean", column="x", bounds=(0, 120))
+
+
+class Crew:
+    """A settled study of n parties in a folder, with data, ready for `netdp.peers.up.up`."""
+
+    def __init__(self, folder, n, graph, *, protocol="masked-sum", task=MEAN, gather=40.0, patience=30.0, **options):
+        self.folder, names = folder, [f"p{u}" for u in range(n)]
+        draft = Study.plan("crew", task, names, graph=graph, epsilon=2.0, delta=1e-6, kind=protocol, **options)
+        draft = draft.replace(timing={"gather": gather, "patience": patience})
+        self.study, self.path = settle(draft, folder)
+        table = folder / "data.csv"
+        table.write_text("party,x\n" + "".join(f"{name},{37 * u % 121}\n" for u, name in enumerate(names)))
+        self.data = deal(self.study, table, folder)
+        self.record = folder / "frames"
+        self.record.mkdir()
+
+    def run(self, **options):
+        """All parties as processes that die as they were told; their clocks start together."""
+        meeting = self.folder / "meeting"
+        meeting.mkdir()
+        (meeting / "_size").write_text(str(len(options.get("only", self.study.names))))
+        return up(self.study, self.path, self.data, self.folder, **{"target": mortal, "record": self.record} | options)
+
+    def sign(self, study, path):
+        """Let everybody sign another study."""
+        study.write(path)
+        for u in range(study.n):
+            signatures.write(path, f"p{u}", signatures.sign(study, Identity.load(self.home(u))))
+        return path
+
+    def left(self, u):
+        """The deaths that a party has not died."""
+        file = self.home(u) / "deaths.json"
+        return json.loads(file.read_text()) if file.exists() else []
+
+    def home(self, u):
+        return self.folder / f"p{u}"
+
+    def said(self):
+        """Every contribution in what the parties recorded, over all their lives: key → the bodies under it."""
+        said = {}
+        for file in self.record.glob("*.frames"):
+            for _, frame in frames(file):
+                for message in decode(frame):
+                    if isinstance(message, Item) and message.key.kind != Kind.VOTE:
+                        said.setdefault(message.key, set()).add(message.body)
+        return said
+
+    def expected(self, attempt, roster):
+        """The total that follows from every party's data and secret, computed here a second time, and its digest."""
+        study, roster = self.study, tuple(roster)
+        protocol = study.protocol_of(roster)
+        where = context(study.hash, attempt, roster)
+        steps = 0
+        for u in roster:
+            secret = Identity.load(self.home(u)).noise_secret
+            rows = study.task.rows(self.data[study.names[u]])
+            if isinstance(protocol, MaskedSum):
+                integers = quantised(protocol, rows[0])
+                words = noise_words(secret, where, integers.astype("<i8").tobytes())
+                steps = steps + integers + DiscreteGaussian(protocol.share).sample(integers.shape, words)
+            else:
+                words = noise_words(secret, where, rows.astype("<f8").tobytes())
+
+                def draw(variance, size, words=words):
+                    return DiscreteGaussian(variance).sample((size,), words)
+
+                steps = steps + ring_contributions(protocol, u, rows[0], draw).sum(axis=0)
+        if isinstance(protocol, MaskedSum):
+            body = reduced(steps.astype(np.uint64), protocol.q).tobytes()
+            total = (steps + len(roster) * protocol.centre_steps) * protocol.step
+        else:
+            body = steps.astype("<i8").tobytes()
+            total = protocol.n * ring_mean(protocol, steps)
+        return total.tolist(), hashlib.sha256(body).hexdigest()
+
+    def check(self, result, *, attempt=1, roster=None, who=None):
+        """Everybody holds the same right total; ledgers are in order; nothing was ever said in two ways."""
+        names = self.study.names
+        roster = tuple(range(self.study.n)) if roster is None else tuple(roster)
+        who = names if who is None else [names[u] for u in who]
+        assert set(who) <= set(result.answered), (result.gone, result.outcomes, result.notes)
+        total, digest = self.expected(attempt, roster)
+        for name in who:
+            told = result.answered[name]
+            assert (told["attempt"], told["roster"]) == (attempt, [names[u] for u in roster]), result.notes
+            assert (told["digest"], told["total"]) == (digest, total)
+        self.check_files()
+
+    def check_files(self):
+        """No contribution under two bodies; every ledger verifies and holds exactly what its party contributed."""
+        said = self.said()
+        assert said == {} or all(len(bodies) == 1 for bodies in said.values()), said
+        for u in range(self.study.n):
+            home = self.home(u)
+            if not (home / "peer.db").exists():
+                continue
+            with Store.open(home / "peer.db") as store:
+                store.verify(Identity.load(home).card)
+                entries = store.entries()
+                spent = {entry.attempt for entry in entries}
+                assert len(spent) == len(entries) <= self.study.privacy.attempts
+                for key, bodies in said.items():
+                    if key.kind == Kind.CONTRIBUTION and key.author == u:
+                        assert bodies == {store.contribution(self.study.hash, key.attempt).body}
+                    elif key.author == u:  # states, tokens, totals follow from what was written down first
+                        assert key.attempt in spent
+
+    def spent(self, u):
+        """(attempt, size of the roster) of every entry of a ledger."""
+        with Store.open(self.home(u) / "peer.db") as store:
+            return [(entry.attempt, len(entry.roster)) for entry in store.entries()]
+
+
+def frames(file):
+    """The frames of a record; the last one may be cut off by a death."""
+    data, at = file.read_bytes(), 0
+    while at + 8 <= len(data):
+        to, size = struct.unpack_from("<II", data, at)
+        frame = data[at + 8 : at + 8 + size]
+        at += 8 + size
+        if len(frame) == size:
+            yield to, frame

@@ -1,0 +1,226 @@
+"""A party's limits: what fits, what does not and by how much, and that nothing is counted twice or forgotten."""
+
+import math
+import re
+
+import pytest
+
+from netdp.errors import FileFormatError, InvalidValue, Refused
+from netdp.peers.ledger import Entry, entry_of, total
+from netdp.peers.policy import Limit, Policy, Verdict, smallest_roster, verdict_lines
+from netdp.peers.store import Store
+from netdp.peers.study import Study
+from netdp.peers.task import Task
+
+NAMES = [f"c{u}" for u in range(6)]
+NOW = "2026-11-16T10:00:00Z"
+
+
+def plan(name="waits", unit="party", kind="masked-sum", **options):
+    more = {"max_records": 100} if unit == "record" else {}
+    task = Task(kind="mean", column="minutes", bounds=(0, 120), unit=unit, **more)
+    return Study.plan(name, task, NAMES, graph="complete:6", epsilon=1.0, delta=1e-6, kind=kind, **options)
+
+
+def policy(*limits, unit="party", delta=1e-6):
+    return Policy(
+        delta=delta, unit=unit, limit=[dict(zip(("against", "per", "epsilon"), one, strict=True)) for one in limits]
+    )
+
+
+def spent(study, attempts=(1,), roster=range(6), time=NOW):
+    return [entry_of(study, attempt, tuple(roster), 0, time) for attempt in attempts]
+
+
+STUDY = plan(attempts=2, absent=1)
+
+
+# ── what a study costs ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_study_reserves_what_it_promises():
+    """All attempts, in rosters as small as allowed: the very number that the study promises."""
+    (one,) = policy((1, "study", 1.0)).check(STUDY, [], 0, NOW)
+    assert one.together == one.study == pytest.approx(float(STUDY.promise().worst_epsilon(1e-6)), rel=1e-9)
+    assert (one.before, one.over, one.holds) == (0.0, 0.0, True)
+
+
+def test_attempts_that_were_made_are_not_counted_twice():
+    fresh = policy((1, "study", 1.0), (1, "total", 1.0)).check(STUDY, [], 0, NOW)
+    for made in ([1], [1, 2]):
+        later = policy((1, "study", 1.0), (1, "total", 1.0)).check(STUDY, spent(STUDY, made), 0, NOW)
+        assert [v.together for v in later] == [v.together for v in fresh]
+        assert [v.before for v in later] == [0.0, 0.0]
+
+
+def test_limits_of_a_study_do_not_see_other_studies_and_totals_do():
+    others = spent(plan("heights"))
+    in_study, in_all = policy((1, "study", 1.0), (1, "total", 9.0)).check(STUDY, others, 0, NOW)
+    assert in_study.together == in_study.study
+    assert in_all.before == pytest.approx(float(total(others, 1).epsilon(1e-6)))
+    assert max(in_all.study, in_all.before) < in_all.together < in_all.study + in_all.before
+    worst = entry_of(STUDY, 1, smallest_roster(STUDY, 0), 0, NOW)
+    assert in_all.together == float(total([worst, worst, *others], 1).epsilon(1e-6))
+
+
+def test_a_year_is_a_calendar_year():
+    others = spent(plan("heights"), time="2025-12-31T23:59:59Z")
+    limits = policy((1, "year", 9.0), (1, "total", 9.0))
+    this_year, ever = limits.check(STUDY, others, 0, NOW)
+    assert (this_year.before, ever.before > 0) == (0.0, True)
+    assert limits.check(STUDY, others, 0, "2025-12-31")[0].before == ever.before
+    assert this_year.words == "any 1 party, in 2026"
+
+
+def test_a_clock_that_was_set_back_makes_no_budget():
+    others = [*spent(plan("heights")), *spent(plan("ages"), time="1970-01-01")]
+    limits = policy((1, "year", 9.0))
+    right = limits.check(STUDY, others, 0, NOW)[0].before
+    assert right == float(total(others, 1).epsilon(1e-6))
+    assert limits.check(STUDY, others, 0, "1970-01-02")[0].before == right
+
+
+def test_a_study_that_goes_on_into_the_next_year_reserves_what_is_left_there():
+    made = spent(STUDY, (1,), time="2025-12-31")
+    (verdict,) = policy((1, "year", 9.0)).check(STUDY, made, 0, NOW)
+    once = entry_of(STUDY, 1, smallest_roster(STUDY, 0), 0, NOW)
+    assert verdict.together == float(total([once], 1).epsilon(1e-6))
+
+
+def test_larger_coalitions_cost_more():
+    one, two, many = policy((1, "study", 9.0), (2, "study", 9.0), (99, "study", 99.0)).check(STUDY, [], 0, NOW)
+    assert one.together < two.together < many.together < math.inf
+
+
+# ── refusals ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_refusal_says_by_how_much():
+    others = spent(plan("heights"))
+    needed = policy((1, "total", 9.0)).check(STUDY, others, 0, NOW)[0].together
+    with pytest.raises(Refused) as found:
+        policy((1, "study", 1.0), (1, "total", 1.2)).check(STUDY, others, 0, NOW)
+    said = str(found.value)
+    assert "the policy of c0 does not allow the study 'waits': any 1 party, in all: it would be" in said
+    assert "any 1 party, this study: " not in said  # that one holds
+    over = float(re.search(r"1\.200 is allowed, ([\d.]+) too much", said)[1])
+    assert needed - 1.2 <= over <= (needed - 1.2) * 1.001
+    assert "\n" not in said
+    assert [verdict.holds for verdict in found.value.verdicts] == [True, False]
+    table = verdict_lines(found.value.verdicts)
+    assert len(table) == 3
+    assert all(len(line) <= 80 for line in table)
+
+
+def test_a_limit_holds_to_the_last_digit():
+    needed = policy((1, "study", 9.0)).check(STUDY, [], 0, NOW)[0].together
+    policy((1, "study", needed)).check(STUDY, [], 0, NOW)
+    with pytest.raises(Refused, match="too much"):
+        policy((1, "study", math.nextafter(needed, 0.0))).check(STUDY, [], 0, NOW)
+
+
+def test_record_level_studies_cannot_meet_a_limit_on_all_data():
+    record = plan("records", unit="record")
+    with pytest.raises(Refused, match="protects single records, and the policy of c0 all of its data"):
+        policy((1, "total", 1e6)).check(record, [], 0, NOW)
+    (verdict,) = policy((1, "total", 9.0), unit="record").check(record, spent(STUDY), 0, NOW)
+    assert verdict.before > 0  # an entry about all data counts for each record, too
+    with pytest.raises(Refused, match="what is in the ledger has no bound"):
+        policy((1, "total", 1e6)).check(STUDY, spent(record), 0, NOW)
+    policy((1, "study", 1.0)).check(STUDY, spent(record), 0, NOW)
+    assert policy((1, "year", 1.0)).check(STUDY, spent(record, time="2025-01-01"), 0, NOW)[0].holds
+
+
+def test_a_ring_has_a_weakness_against_two_that_a_policy_sees():
+    ring = plan("ring", kind="ring-sum")
+    one, many = policy((1, "study", 1.0), (2, "study", 99.0)).verdicts(ring, [], 2, NOW)
+    assert one.together <= 1.0
+    assert many.together > 1.5 * one.together
+
+
+@pytest.mark.parametrize("kind", ["ring-sum", "gossip"])
+def test_studies_kept_as_tables_cost_no_more_than_they_promise(kind):
+    """Every party, at the study's δ: a study planned for ε = 1 fits a limit of 1."""
+    study = plan(kind, kind=kind, colluders=2)
+    promised = float(study.promise().worst_epsilon(1e-6))
+    found = [policy((2, "study", 1.0)).check(study, [], me, NOW)[0].together for me in range(6)]
+    assert max(found) <= promised * (1 + 1e-9)
+    assert max(found) == pytest.approx(promised, rel=1e-3)
+
+
+def test_the_ledger_is_read_from_the_store(tmp_path):
+    other = plan("heights")
+    with Store.open(tmp_path / "peer.db") as store:
+        (entry,) = spent(other)
+        store.spend(other.hash, 1, (2, 1, 0, 0), b"y", b"", entry)
+        assert policy((1, "total", 9.0)).check(STUDY, store, 0, NOW)[0].before > 0
+
+
+def test_who_is_asked():
+    assert smallest_roster(STUDY, 5) == (0, 1, 2, 3, 5)
+    with pytest.raises(InvalidValue, match="there is no party 6"):
+        policy((1, "study", 1.0)).check(STUDY, [], 6, NOW)
+
+
+# ── the file ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_default_text(tmp_path):
+    file = tmp_path / "policy.toml"
+    file.write_text(Policy.default_text)
+    default = Policy.read(file)
+    assert (default.delta, default.unit) == (1e-6, "party")
+    assert [(one.against, one.per, one.epsilon) for one in default.limits] == [
+        (1, "study", 1.0),
+        (1, "year", 3.0),
+        (1, "total", 10.0),
+    ]
+    assert all(len(line) <= 80 for line in Policy.default_text.splitlines())
+    assert all(verdict.holds for verdict in default.check(plan(), [], 0))
+    # what it suggests in comments can be used
+    assert len(Policy.from_text(Policy.default_text.replace("# [[limit]]", "[[limit]]").replace("# against = 2", "against = 2")
+               .replace('# per = "year"', 'per = "year"').replace("# epsilon = 5.0", "epsilon = 5.0")).limits) == 4  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "match"),
+    [
+        ("delta = 1e-6", "delta = 0.5", 5, "delta: is a chance"),
+        ("delta = 1e-6", 'delta = "1e-6"', 5, "delta"),
+        ("delta = 1e-6", "", None, "delta: is missing"),
+        ("delta = 1e-6", "delta = 1e-6\nepsilon = 3.0", 6, "epsilon: is not known here"),
+        ('unit = "party"', 'unit = "household"', 9, "unit"),
+        ("against = 1", "against = 0", 15, "against: must be 1"),
+        ("against = 1", "against = 1.0", 15, "against"),
+        ("against = 1", 'against = "bob"', 15, "against"),
+        ('per = "study"', 'per = "month"', 16, "per"),
+        ("epsilon = 1.0", "epsilon = -1.0", 17, "epsilon: must be 0 or more"),
+        ("epsilon = 1.0", "epsilon = inf", 17, "epsilon"),
+        ("[[limit]]", "[limit]", None, "is not valid TOML"),
+        ("[[limit]]", "[[limits]]", None, "limit"),
+    ],
+)
+def test_mistakes_are_named_with_their_line(tmp_path, old, new, line, match):
+    file = tmp_path / "policy.toml"
+    file.write_text(Policy.default_text.replace(old, new, 1))
+    with pytest.raises(FileFormatError, match=re.escape(match)) as found:
+        Policy.read(file)
+    assert str(file) in str(found.value)
+    if line is not None:
+        assert found.value.line == line
+
+
+def test_no_policy_allows_nothing(tmp_path):
+    with pytest.raises(Refused, match="there is no policy in"):
+        Policy.read(tmp_path / "policy.toml")
+    with pytest.raises(FileFormatError, match="allows everything"):
+        Policy.from_text("delta = 1e-6\nlimit = []")
+
+
+def test_verdicts_for_people_and_programs():
+    limit = Limit(against=2, per="total", epsilon=1.0)
+    verdict = Verdict(limit, limit.words(NOW), 0.5, math.inf, math.inf)
+    assert verdict.to_dict() == {"against": 2, "per": "total", "epsilon": 1.0, "study": 0.5, "before": None,
+                                 "together": None, "over": None, "holds": False}  # fmt: skip
+    assert verdict_lines([verdict])[1].split() == ["any", "2", "parties,", "in", "all", "0.500", "∞", "∞", "1.00", "∞"]
+    assert isinstance(spent(STUDY)[0], Entry)
