@@ -163,6 +163,58 @@ def test_a_missing_signature_and_a_wrong_file_are_refusals(run, pair, monkeypatc
     assert (status, "birch: has not signed" in err) == (2, True)
 
 
+# ── ends ──
+
+
+def test_alone_it_ends_without_an_answer_and_nothing_is_published(run, pair, monkeypatch):
+    monkeypatch.chdir(pair[0])
+    study = Path("study.toml")
+    study.write_text(re.sub(r"gather = \S+", "gather = 1.0", study.read_text()))
+    for home in ("home", "../birch/home"):
+        assert run("study", "sign", "study.toml", "--home", home)[0] == 0
+    before = signal.getsignal(signal.SIGTERM)
+    status, out, _ = run("peer", "run", "study.toml", "--home", "home", "--data", "waits.csv")
+    assert status == 3
+    assert out.startswith("No answer: ")
+    assert "ash published nothing." in out
+    assert signal.getsignal(signal.SIGTERM) is before
+    _, out, _ = run("peer", "run", "study.toml", "--home", "home", "--data", "waits.csv", "--json")
+    told = json.loads(out)
+    assert (told["status"], told["contributed"], told["spent"]["epsilon"]) == ("ended", 0, {"1": 0.0})
+
+
+@pytest.mark.parametrize(
+    ("task", "total", "words"),
+    [
+        ({"kind": "sum", "column": "x", "bounds": (0, 10)}, [0.5], ["over the parties, clipped to 0 … 10: 17.5"]),
+        ({"kind": "variance", "column": "x", "bounds": (-1, 1)}, [0.0, -1.0], [": 0", "Mean: 0", "outweighs"]),
+        ({"kind": "mean", "column": "x", "bounds": (0, 10), "unit": "record", "max_records": 9}, [1.0, 0.1],
+         ["unknown, since the noisy number of records"]),
+        ({"kind": "mean", "column": "x", "bounds": (0, 10), "unit": "record", "max_records": 9}, [0.0, 1e6],
+         [": 5", "Records, with noise: 1,000,000.0", "by up to about"]),
+        ({"kind": "histogram", "column": "x", "categories": ("red", "blue")}, [1.0, 3.25], ["  red ", "3.2", "moves each"]),
+        ({"kind": "table", "columns": ("x", "y"), "categories": (("a", "b"), ("c", "d"))}, [1.0, 2.0, 3.0, 4.0],
+         ["  a × c ", "  b × d "]),
+        ({"kind": "histogram", "column": "x", "edges": tuple(range(60))}, [1.0] * 59, ["and 19 more (--json has all)"]),
+    ],
+)  # fmt: skip
+def test_answers_in_words(task, total, words):
+    from netdp.cli.peer_words import outcome_lines
+    from netdp.peers.study import Study
+    from netdp.peers.task import Task
+
+    study = Study.plan("s", Task(**task), NAMES[:4], graph="complete:4", epsilon=1.0, delta=1e-6, colluders=2)
+    told = {"ok": True, "party": "ash", "answer": study.answer(total, 3), "attempt": 2, "roster": list(NAMES[:3]),
+            "spent": {"delta": 1e-6, "epsilon": {"1": 0.5, "2": float("inf")}, "contributions": 2, "unit": "party"}}  # fmt: skip
+    text = "\n".join(outcome_lines(study, told, Path("home")))
+    assert [word for word in words if word not in text] == [], text
+    assert "3 of 4 parties took part, without elm; attempt 2." in text
+    assert "ash published 2 times." in text
+    assert re.search("any single party +epsilon +0.500 at delta = 1e-06$", text, re.M)
+    assert re.search("any 2 parties together +epsilon +∞ at delta = 1e-06   promised 1$", text, re.M)
+    assert "netdp ledger show --home home" in text
+
+
 # ── signals ──
 
 

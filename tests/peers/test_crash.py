@@ -57,7 +57,7 @@ def test_killed_at_every_moment(tmp_path, way, deaths):
 @pytest.mark.parametrize("way", ["flood", "average"])
 def test_gone_for_good_after_its_contribution_left(tmp_path, way):
     """The others finish attempt 1, with the value of the one that is gone."""
-    one = crew.Crew(tmp_path, 5, **WAYS[way], attempts=2, absent=1, patience=4.0)
+    one = crew.Crew(tmp_path, 5, **WAYS[way], patience=6.0)
     # one of its neighbours is never sent its contribution
     crew.orders(one.home(2), ("mute-after contribution", 1 if way == "flood" else 3))
     result = one.run(restart=False)

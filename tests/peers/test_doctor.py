@@ -323,6 +323,7 @@ def test_a_neighbour_that_does_not_come_fails_after_the_wait(place):
 
 def test_a_port_that_is_taken(place):
     with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         taken.bind(where(place, "ash"))
         taken.listen()
         checks = around(place, "ash")["ash"]

@@ -4,15 +4,29 @@ Real peers on real links in one process; party 1 is honest in all it must do, an
 """
 
 import asyncio
+import importlib.util
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from netdp import graphs
 from netdp.errors import NetdpError
 from netdp.peers import wire_pb2 as wire
-from netdp.peers.messages import Announce, Done, Hello, Item, Key, Kind, Pull, encode, roster_body, signed_bytes
+from netdp.peers.messages import (
+    Announce,
+    Done,
+    Hello,
+    Item,
+    Key,
+    Kind,
+    Pull,
+    encode,
+    roster_body,
+    roster_digest,
+    signed_bytes,
+)
 from netdp.peers.peer import largest_frame, prepare
 
 sys.path.append(str(Path(__file__).parent))
@@ -226,3 +240,41 @@ def test_a_second_contribution_of_a_party_is_refused(tmp_path):
 async def both(company, talk):
     told, _ = await asyncio.gather(company.run(), talk())
     return told
+
+
+# ── what neighbours hold in our name ──────────────────────────────────────────────────────────────────────────────────
+
+_spec = importlib.util.spec_from_file_location("world", Path(__file__).parent / "world.py")
+_world = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(_world)
+
+
+def test_nothing_is_contributed_where_a_neighbour_holds_our_contribution():
+    """A folder from an old backup: one neighbour says at once that it holds ours, and is slow to send it."""
+    world = _world.World(graphs.complete(3))
+    world.start(0)
+    party, book = world.parties[0], world.books[0]
+    votes = [_world.signed(Key(Kind.VOTE, 1, u), roster_body((0, 1, 2))) for u in (1, 2)]
+    mine = Key(Kind.CONTRIBUTION, 1, 0)
+    study = party.terms.study
+    for peer in (1, 2):
+        party.linked(peer, 0.1)
+    party.received(1, [Hello(study, "", (mine,))], 0.2)
+    party.received(2, [Hello(study, ""), *votes], 0.3)
+    party.tick(10.0)  # all neighbours have greeted, the roster is sealed, the grace is over
+    assert book.spent == []
+    body = roster_digest((0, 1, 2)) + b"what"
+    party.received(1, [_world.signed(mine, body)], 11.0)
+    assert book.spent == [(1, (0, 1, 2))]
+    assert book.items[mine].body == body
+
+
+def test_without_such_a_claim_it_is_contributed():
+    world = _world.World(graphs.complete(3))
+    world.start(0)
+    party = world.parties[0]
+    for peer in (1, 2):
+        party.linked(peer, 0.1)
+        vote = _world.signed(Key(Kind.VOTE, 1, peer), roster_body((0, 1, 2)))
+        party.received(peer, [Hello(party.terms.study, ""), vote], 0.2)
+    assert world.books[0].spent == [(1, (0, 1, 2))]

@@ -1,4 +1,7 @@
-"""Parties in a world of lost links and sudden deaths: the right answer or a clean end, and never two contributions."""
+"""Parties in a world of lost links and sudden deaths: the right answer or a clean end, and never two contributions.
+
+What must hold: docs/guarantees.md#real-peers.
+"""
 
 import importlib.util
 from pathlib import Path

@@ -265,3 +265,37 @@ def test_files_that_are_no_tables_are_refused(tmp_path, content, said):
     path.write_bytes(content)
     with pytest.raises(FileFormatError, match=said):
         read_rows(path, ["x"])
+
+
+def test_equal_bins_between_bounds():
+    task = Task(kind="histogram", column="x", bounds=(0, 10), bins=5)
+    same = Task(kind="histogram", column="x", edges=(0, 2, 4, 6, 8, 10))
+    rows = [{"x": text} for text in ("0", "1.99", "2", "9.99", "10", "-3", "11")]
+    for row in rows:
+        assert task.rows([row]).tolist() == same.rows([row]).tolist()
+    assert (task.dimension, task.labels, task.sensitivity) == (same.dimension, same.labels, same.sensitivity)
+    assert task.answer([1.0] * 5, 5) == same.answer([1.0] * 5, 5)
+    assert Task(kind="histogram", column="x", bounds=(0, 1), bins=10**6).dimension == 10**6
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"bins": 5}, "between bounds"),
+        ({"bins": 1, "bounds": (0, 1)}, "2 to 1,000,000"),
+        ({"bins": 10**7, "bounds": (0, 1)}, "2 to 1,000,000"),
+        ({"bins": 10**6, "bounds": (1e16, 1e16 + 4)}, "of some width"),
+        ({"bins": 5, "bounds": (3, 1)}, "must rise"),
+        ({"bins": 5, "bounds": (0, 1), "edges": (0, 1)}, "one of them"),
+        ({"bounds": (0, 1)}, "bounds go with bins"),
+    ],
+)
+def test_bins_that_make_no_sense(fields, words):
+    with pytest.raises(InvalidValue, match=words):
+        Task(kind="histogram", column="x", **fields)
+
+
+def test_too_many_records_for_too_many_cells():
+    task = Task(kind="histogram", column="x", bounds=(0, 1), bins=10**6, unit="record", max_records=1000)
+    with pytest.raises(InvalidValue, match="201 records in 1,000,000 cells"):
+        task.rows([{"x": "0.5"}] * 201)

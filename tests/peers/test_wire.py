@@ -41,7 +41,9 @@ async def recorded_run(one, tmp_path):
         study = one.study.complete((), [proxy.address for proxy in proxies])
         path = one.sign(study, tmp_path / "through.toml")
         peers = [
-            prepare(one.home(u), path, one.data[f"p{u}"], listen=one.study.address(u), record=one.record / f"p{u}.frames")
+            prepare(
+                one.home(u), path, one.data[f"p{u}"], listen=one.study.address(u), record=one.record / f"p{u}.frames"
+            )
             for u in range(study.n)
         ]
         try:
@@ -129,4 +131,6 @@ def test_contributions_are_uniform_modulo_q(monkeypatch):
 
     monkeypatch.setattr(hand, "pads_of", lambda *arguments: np.zeros(arguments[-2], dtype=np.uint64))
     bare, q = published(600)
-    assert surprise(bare >> np.uint64(q.bit_length() - 5)) > 10 * limit  # the noise alone does not hide where a number lies
+    assert (
+        surprise(bare >> np.uint64(q.bit_length() - 5)) > 10 * limit
+    )  # the noise alone does not hide where a number lies

@@ -127,3 +127,9 @@ def test_an_observer_named_twice_is_refused_also_in_structure():
     with pytest.raises(InvalidValue, match="name a party twice"):
         who_looks(protocol, Observers((1, 1)))
     assert who_looks(protocol, Observers((3, 1))).parties == (1, 3)
+
+
+def test_a_grid_has_no_linear_view():
+    protocol = Gossip(graphs.ring(4), rounds=2, sigma=1.0, refresh=1.0, grid=0.25)
+    with pytest.raises(Unsupported, match="speaks of real numbers"):
+        explicit_view(protocol, [0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import sys
@@ -286,7 +287,20 @@ def _stopped(signals: list[int], entries: int, json: bool) -> int:
 def _show(data: dict[str, Any], lines: list[str], as_json: bool) -> None:
     import json
 
-    print(json.dumps(data, allow_nan=False) if as_json else "\n".join(lines), flush=True)
+    print(json.dumps(_plain(data), allow_nan=False) if as_json else "\n".join(lines), flush=True)
+
+
+def _plain(value: Any) -> Any:
+    """The same value for JSON, which has no infinity: "inf" where there is no bound.
+
+    >>> _plain({"epsilon": {"1": float("inf")}, "roster": ["ash"]})
+    {'epsilon': {'1': 'inf'}, 'roster': ['ash']}
+    """
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _need(*packages: str) -> None:

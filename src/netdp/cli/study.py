@@ -37,6 +37,9 @@ def new(
     ] = None,
     bounds: Annotated[str | None, typer.Option("--bounds", help="Public range of the numbers: 0,100.")] = None,
     edges: Annotated[str | None, typer.Option("--edges", help="histogram of numbers: 0,10,20,50.")] = None,
+    bins: Annotated[
+        int | None, typer.Option("--bins", help="histogram of numbers: so many between the bounds.")
+    ] = None,
     categories: Annotated[
         list[str] | None,
         typer.Option("--categories", help="histogram, table: a,b,c; once per column.", show_default=False),
@@ -105,6 +108,8 @@ def new(
         asked |= {"columns": tuple(column)} if task == "table" else {"column": _single(column)}
     if bounds is not None:
         asked["bounds"] = tuple(_numbers("--bounds", bounds))
+    if bins is not None:
+        asked["bins"] = bins
     if edges is not None:
         asked["edges"] = tuple(_numbers("--edges", edges))
     if categories:
@@ -140,13 +145,18 @@ def complete(
 
 
 @app.command("explain")
-def explain(file: File, json: Json = False) -> None:
+def explain(
+    file: File,
+    short: Annotated[bool, typer.Option("--short", help="Without what it rests on and who takes part.")] = False,
+    json: Json = False,
+) -> None:
     """Say in plain words what will be revealed to whom, what that rests on, and who takes part."""
     from netdp.peers.study import Study
-    from netdp.peers.study_explained import facts, lines
+    from netdp.peers.study_explained import RESTS, facts, lines
 
     said = facts(Study.read(file))
-    _show(said, lines(said), json)
+    told = lines(said)
+    _show(said, told[: told.index(RESTS) - 1] if short else told, json)
 
 
 @app.command("sign")

@@ -6,7 +6,8 @@ process that opens the same folder says the same things; it never draws a second
 
 The noise comes from a stream cipher whose key is derived from a long-term secret, the study, the attempt, the roster and
 a hash of the very numbers that it is added to. So even a folder restored from an old backup gives the same bytes for the
-same data, and other noise for other data; pads are bound to study, attempt and roster.
+same data, and other noise for other data; pads are bound to study, attempt and roster. Which assumptions of the proofs
+are enforced where: docs/guarantees.md#real-peers.
 """
 
 from __future__ import annotations

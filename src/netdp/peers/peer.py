@@ -185,6 +185,7 @@ class Peer:
             if self._outcome is None and self.party.outcome is not None:
                 # kept before anybody hears of it: who knows that we are done may leave, and take with it what we need
                 self._outcome = self._conclude(self.party.outcome)
+                self._changed.set()
         except Exception as problem:  # ends the peer: it must not go on after a failed write
             self._failure = problem
             self._changed.set()
@@ -203,7 +204,7 @@ class Peer:
         for note in self.party.notes:
             self._report({"event": "note", "text": note})
         self.party.notes.clear()
-        if self.party.outcome is not None or self.party.wake < self._waking:
+        if self.party.may_leave or self.party.wake < self._waking:
             self._changed.set()
         if (now := self._clock.time()) >= self._told + EVERY:
             self._told = now

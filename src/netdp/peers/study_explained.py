@@ -36,6 +36,9 @@ _TOLD = {
     "whoever gets it.",
 }
 
+RESTS = "What this rests on"
+"""The heading before the assumptions."""
+
 
 def facts(study: Study) -> dict[str, Any]:
     """What the study says and costs, as plain values."""
@@ -129,7 +132,7 @@ def lines(said: dict[str, Any]) -> list[str]:
         out += _text("THE PROMISE IS NOT KEPT: more is lost than the study says. Do not sign it; plan it anew.")
     out += ["", "How often"]
     out += _text(_often(said))
-    out += ["", "What this rests on"]
+    out += ["", RESTS]
     for line in said["assumptions"]:
         out += textwrap.wrap(line, _WIDTH, initial_indent="  - ", subsequent_indent="    ")
     out += ["", f"Who takes part ({n})"]

@@ -25,6 +25,7 @@ _TASK_COMMENTS = {
     "bounds": "public; numbers outside are clipped",
     "value": "how the rows of a party become its one number",
     "edges": "bins [a, b), the last one closed; numbers outside are clipped",
+    "bins": "so many equal ones between the bounds",
     "other": "whether values that are not listed are counted in a cell of their own",
     "missing": 'rows with empty cells: "refuse" or "skip"',
     "max_records": "how many a party may have; public",

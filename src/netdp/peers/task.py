@@ -44,6 +44,7 @@ from .model import Misfit, Number, Strict, Switch, Whole
 from .rows import number, read_rows
 
 _MOST_CELLS = 1_000_000
+_MOST_NUMBERS = 200_000_000
 _MOST_RECORDS = 10**9
 _CERTAIN = 4.0  # deviations of its noise that a number of records must exceed
 OTHER = "other"
@@ -63,6 +64,7 @@ class Task(Strict):
     bounds : (lo, hi), for numbers; what lies outside is clipped.
     value : unit party: how its rows become one number: "single" (exactly one row), "mean", "sum" or "count" of rows.
     edges : histogram of numbers: bins [e₀, e₁), …, the last one closed; numbers outside are clipped into the end bins.
+    bins : instead of edges: so many equal bins from one of the bounds to the other.
     categories : histogram: the values there are; table: a list of them for every column.
     other : whether values that are not listed are counted in a cell of their own; else they are an error.
     missing : "refuse" empty cells, or "skip" their rows (unit record only).
@@ -82,6 +84,7 @@ class Task(Strict):
     bounds: tuple[Number, Number] | None = None
     value: Literal["single", "mean", "sum", "count"] = "single"
     edges: tuple[Number, ...] | None = None
+    bins: Whole | None = None
     categories: Annotated[tuple[tuple[str, ...], ...] | None, BeforeValidator(_nested)] = None
     other: Switch = False
     missing: Literal["refuse", "skip"] = "refuse"
@@ -113,26 +116,55 @@ class Task(Strict):
         if self.is_numeric:
             if self.bounds is None:
                 raise Misfit(("bounds",), "is missing; give the public range of the numbers, bounds = [0, 100]")
-            lo, hi = self.bounds
-            if not (lo < hi and max(abs(lo), abs(hi)) <= 1e60 and (hi - lo) / 2 >= 1e-60):
-                raise Misfit(("bounds",), f"must rise from the smallest to the largest number, got {lo!r}, {hi!r}")
-            for name in ("edges", "categories"):
+            self._check_bounds(self.bounds)
+            for name in ("edges", "categories", "bins"):
                 if getattr(self, name) is not None:
                     raise Misfit((name,), f"belongs to a histogram or a table, not to a {self.kind}; leave it out")
+        elif self.bins is not None:
+            if self.edges is not None:
+                raise Misfit(("bins",), "a histogram has bins, edges or categories, one of them")
+            if self.kind != "histogram" or self.bounds is None:
+                raise Misfit(("bins",), "belongs to a histogram of numbers between bounds = [lo, hi]; give both")
+            self._check_bounds(self.bounds)
+            if not 2 <= self.bins <= _MOST_CELLS or len(set(self.bin_edges.tolist())) <= self.bins:
+                raise Misfit(("bins",), f"must be 2 to {_MOST_CELLS:,} bins of some width, got {self.bins}")
         elif self.bounds is not None:
-            raise Misfit(("bounds",), f"a {self.kind} has edges or categories instead; leave bounds out")
+            raise Misfit(("bounds",), f"a {self.kind} has bins, edges or categories; bounds go with bins only")
+
+    def _check_bounds(self, bounds: tuple[float, float]) -> None:
+        lo, hi = bounds
+        if not (lo < hi and max(abs(lo), abs(hi)) <= 1e60 and (hi - lo) / 2 >= 1e-60):
+            raise Misfit(("bounds",), f"must rise from the smallest to the largest number, got {lo!r}, {hi!r}")
+
+    @property
+    def bin_edges(self) -> FloatArray:
+        """The ends of the bins, of a histogram of numbers."""
+        if self.edges is not None:
+            return np.array(self.edges, dtype=np.float64)
+        assert self.bins is not None
+        assert self.bounds is not None
+        lo, hi = self.bounds
+        ends: FloatArray = lo + (hi - lo) * (np.arange(self.bins + 1) / self.bins)
+        ends[-1] = hi
+        return ends
 
     def _check_cells(self) -> None:
-        if self.edges is not None:
+        if self.edges is not None or self.bins is not None:
             if self.categories is not None or self.kind == "table":
-                raise Misfit(("edges",), "a histogram has edges or categories, not both, and a table has categories")
+                raise Misfit(
+                    ("edges",), "a histogram has bins, edges or categories, one of them; a table has categories"
+                )
+            if self.edges is None:
+                return
             if len(self.edges) < 2 or any(b <= a for a, b in zip(self.edges, self.edges[1:], strict=False)):
                 raise Misfit(("edges",), f"must be two or more rising numbers, got {list(self.edges)}")
         elif not self.is_numeric:
             wanted = len(self.needed) if self.kind == "table" else 1
             if self.categories is None or len(self.categories) != wanted:
                 hint = (
-                    'one list for every column, [["f", "m"], ["yes", "no"]]' if wanted > 1 else '["a", "b"], or edges'
+                    'one list for every column, [["f", "m"], ["yes", "no"]]'
+                    if wanted > 1
+                    else '["a", "b"], or bins or edges'
                 )
                 raise Misfit(("categories",), f"a {self.kind} needs the values that are counted: {hint}")
             for labels in self.categories:
@@ -179,8 +211,8 @@ class Task(Strict):
     @property
     def labels(self) -> tuple[tuple[str, ...], ...]:
         """The names of the cells, one list per column; empty for numbers."""
-        if self.edges is not None:
-            ends = [f"{edge:g}" for edge in self.edges]
+        if self.categories is None and not self.is_numeric:
+            ends = [f"{edge:g}" for edge in self.bin_edges.tolist()]
             last = len(ends) - 2
             return (tuple(f"[{ends[i]}, {ends[i + 1]}{']' if i == last else ')'}" for i in range(last + 1)),)
         more = (OTHER,) if self.other else ()
@@ -191,6 +223,8 @@ class Task(Strict):
         """How many numbers are added."""
         if self.is_numeric:
             return {"sum": 1, "mean": 1, "variance": 2}[self.kind] + (self.unit == "record" and self.kind != "sum")
+        if self.categories is None:
+            return len(self.bin_edges) - 1
         return math.prod(len(labels) for labels in self.labels)
 
     @property
@@ -322,10 +356,15 @@ class Task(Strict):
             z = np.clip((x - self._middle) / self._half, -1.0, 1.0)
             parts = [z, z * z][: 2 if self.kind == "variance" else 1]
             return np.column_stack([*parts, *([np.ones_like(z)] if self.unit == "record" else [])])
-        if self.edges is not None:
+        if len(cells) * self.dimension > _MOST_NUMBERS:
+            raise InvalidValue(
+                f"{len(cells):,} records in {self.dimension:,} cells are more than {_MOST_NUMBERS:,} numbers; count over fewer "
+                "cells, or over fewer records at a time"
+            )
+        if self.categories is None:
             x = np.array([row[0] for row in cells], dtype=np.float64)
-            found = np.searchsorted(self.edges, x, side="right") - 1
-            place = np.clip(found, 0, len(self.edges) - 2).astype(np.int64)
+            found = np.searchsorted(self.bin_edges, x, side="right") - 1
+            place = np.clip(found, 0, self.dimension - 1).astype(np.int64)
         else:
             shape = tuple(len(labels) for labels in self.labels)
             parts_of = np.array(cells, dtype=np.int64).reshape(len(cells), len(shape))
@@ -360,7 +399,7 @@ class Task(Strict):
             return out | (self._of_parties(t, parties) if self.unit == "party" else self._of_records(t, noise))
         if self.kind == "table":
             return out | {"columns": list(self.needed), "counts": _by_label(t, self.labels)}
-        edges = {} if self.edges is None else {"edges": list(self.edges)}
+        edges = {} if self.categories is not None else {"edges": self.bin_edges.tolist()}
         return out | {"column": self.column, "labels": list(self.labels[0]), **edges, "counts": t.tolist()}
 
     def _of_parties(self, t: FloatArray, parties: int) -> dict[str, Any]:

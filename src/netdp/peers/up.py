@@ -317,6 +317,7 @@ def up(
         for name in names:
             start(name)
         all_done: float | None = None
+        refused: set[str] = set()
         while running:
             conns = {ours: name for name, (_, ours) in running.items()}
             sentinels = {process.sentinel: name for name, (process, _) in running.items()}
@@ -333,6 +334,7 @@ def up(
                 if name in progress.outcomes or code == REFUSED:
                     if name not in progress.outcomes:
                         progress.gone.setdefault(name, "refused")
+                        refused.add(name)
                 elif restart and progress.restarts.get(name, 0) < RESTARTS:
                     progress.restarts[name] = progress.restarts.get(name, 0) + 1
                     start(name)
@@ -340,8 +342,9 @@ def up(
                     progress.gone.setdefault(name, f"died (exit {code})" if code >= 0 else f"killed (signal {-code})")
             if watch is not None:
                 watch(progress)
-            if len(progress.gone) > study.privacy.absent and not progress.outcomes and study.n == len(names):
-                progress.notes.append(f"ended: {len(progress.gone)} parties are not there, and the study needs them")
+            # not those that died: what they had said before may be all that the others need
+            if len(refused) > study.privacy.absent and not progress.outcomes and study.n == len(names):
+                progress.notes.append(f"ended: {len(refused)} parties are not there, and the study needs them")
                 break
             if all(name in progress.outcomes for name in running):
                 all_done = all_done or time.monotonic()
@@ -443,12 +446,12 @@ def run_study(
 
 
 def exit_code(result: UpResult) -> int:
-    """0: everybody who is there holds the same answer; 2: all refused; 3: nobody holds an answer; 1: anything else."""
+    """0: everybody who is there holds the same answer; 2: refused; 3: the study ended without one; 1: anything else."""
     if result.ok:
         return ANSWERED
-    if not result.outcomes and result.gone:
-        return REFUSED
-    return ENDED if not result.answered else FAILED
+    if result.outcomes:
+        return ENDED if not result.answered else FAILED
+    return FAILED if all(reason.startswith(("died", "killed")) for reason in result.gone.values()) else REFUSED
 
 
 __all__ = ["Progress", "UpResult", "exit_code", "run_study", "settle", "up"]

@@ -9,23 +9,96 @@ from rich.table import Table
 
 from netdp.peers.up import UpResult
 from netdp.privacy.readable import readable
+from netdp.protocols import Gossip
 
 LOOPBACK = "real processes with encrypted links, all on this machine; nothing was trusted with everybody's data"
+_MOST_LINES = 24
+_MOST_OBSERVERS = 64
+
+
+def run_rows(result: UpResult) -> list[tuple[str, str, str]]:
+    """The outcome of a run: what, how much, and what that means."""
+    told, study = result.to_dict(), result.study
+    guarantee = told["guarantee"]
+    out = _no_answer(result, guarantee) if result.answer is None else _answer(result, told)
+    for k, spent in guarantee["spent_epsilon"].items():
+        who = "any single party" if k == "1" else f"any {k} parties together"
+        promised = f"; promised {readable(study.privacy.epsilon)}" if int(k) == guarantee["colluders"] else ""
+        out.append((f"ε at δ = {guarantee['delta']:g}", readable(float(spent)), f"{who} learned at most{promised}"))
+    out += _in_real_numbers(result)
+    carried = f"over {study.graph.m:,} links, in {told['transcript']['rounds']} rounds"
+    out.append(("messages", f"{told['transcript']['messages']:,}", carried))
+    if restarts := {name: count for name, count in result.restarts.items() if count}:
+        out.append(("restarted", str(sum(restarts.values())), _names(list(restarts))))
+    if result.gone:
+        name, why = next(iter(result.gone.items()))
+        more = f" (and {len(result.gone) - 1} more)" if len(result.gone) > 1 else ""
+        out.append(("gone", str(len(result.gone)), f"{name}{more}: {why}"))
+    seconds = told["seconds"]
+    waited = seconds.get("answered", seconds["all"]) - seconds.get("listening", 0.0)
+    out.append(
+        ("seconds", f"{waited:.2g}", f"from all listening to the last outcome; {seconds['all']:.2g} with starting")
+    )
+    return out
+
+
+def _no_answer(result: UpResult, guarantee: dict[str, Any]) -> list[tuple[str, str, str]]:
+    why = next((str(one["reason"]) for one in result.outcomes.values()), "no party reported")
+    published = str(guarantee["contributions"])
+    return [("no answer", "", why), ("published", published, "times, at most, by a party that reported")]
+
+
+def _answer(result: UpResult, told: dict[str, Any]) -> list[tuple[str, str, str]]:
+    study, answer, roster = result.study, result.answer, told["roster"]
+    assert answer is not None
+    out = []
+    held = f"{len(result.answered)} parties hold this answer, to the last bit" if result.ok else "not all agree"
+    if isinstance(study.protocol(), Gossip):
+        values = sorted(one["answer"].get("value", 0.0) or 0.0 for one in result.answered.values())
+        held = f"one party's; each has an estimate of its own, {_number(values[0])} to {_number(values[-1])}"
+    for i, (name, value) in enumerate(answer_lines(answer)[:_MOST_LINES]):
+        out.append((name, value, held if i == 0 else ""))
+    noise, records = study.noise(len(roster)), answer.get("records")
+    exact = study.task.error(noise, len(roster))
+    error = exact if exact is not None or not records else study.task.error(noise, len(roster), round(records))
+    if error is not None:
+        up_to = "" if exact is not None else "up to, for that many records; "
+        out.append(("error", f"{error:,.3g}", f"predicted: {up_to}root mean square, from the noise"))
+    missing = [name for name in study.names if name not in roster]
+    out.append(("took part", f"{len(roster)} of {study.n}", f"without {_names(missing)}" if missing else "everybody"))
+    allowed = f"a party may publish {study.privacy.attempts} times; each counts"
+    out.append(("attempts", str(told["attempt"]), allowed if study.privacy.attempts > 1 else ""))
+    return out
+
+
+def _in_real_numbers(result: UpResult) -> list[tuple[str, str, str]]:
+    """The figure of the literature beside the certified one, for gossip: no promise of a running system."""
+    study = result.study
+    protocol = study.protocol()
+    if not isinstance(protocol, Gossip) or study.n > _MOST_OBSERVERS:
+        return []
+    from netdp.accounting.gossip.dithered import in_real_arithmetic
+
+    worst = max(in_real_arithmetic(protocol, [v]).worst_epsilon(study.privacy.delta) for v in range(study.n))
+    return [("", readable(worst), "the same in real numbers, which no wire carries: not a guarantee")]
 
 
 def answer_lines(answer: dict[str, Any]) -> list[tuple[str, str]]:
     """What is known now: a name and a number each; counts by their labels."""
     lines: list[tuple[str, str]] = []
+    labels = answer.get("labels")
     for key, value in answer.items():
-        if key in ("kind", "unit", "parties"):
+        if key in ("kind", "unit", "parties", "column", "columns", "labels", "edges"):
             continue
         if isinstance(value, dict):
-            lines += [(f"{key} {label}", _number(inner)) for label, inner in _flat(value)]
+            lines += [(label, _number(inner)) for label, inner in _flat(value)]
+        elif isinstance(value, list):
+            named = labels if isinstance(labels, list) and len(labels) == len(value) else range(len(value))
+            lines += [(str(label), _number(inner)) for label, inner in zip(named, value, strict=False)]
         elif isinstance(value, bool | str):
             lines.append((key, str(value)))
         else:
-            name = str(answer["kind"]) if key == "value" else key
-            lines.append((name, _number(value)))
+            lines.append((str(answer["kind"]) if key == "value" else key, _number(value)))
     return lines
 
 
@@ -41,66 +114,20 @@ def _number(value: Any) -> str:
     return "unknown" if value is None else f"{value:,.4g}" if isinstance(value, int | float) else str(value)
 
 
+def _names(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+
+
 def run_table(result: UpResult) -> RenderableType:
     """The outcome of `netdp up` in a few lines."""
-    told = result.to_dict()
-    study, guarantee = result.study, told["guarantee"]
+    study, promised = result.study, result.study.promise()
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True, justify="right")
     table.add_column()
-    held = len(result.answered)
-    if result.answer is not None:
-        for i, (name, value) in enumerate(answer_lines(result.answer)[:24]):
-            note = f"{held} parties hold this answer, to the last bit" if i == 0 and result.ok else ""
-            table.add_row(name, value, note, style="bold" if i == 0 else None)
-        error = study.task.error(study.noise(len(told["roster"])), len(told["roster"]))
-        if error is not None:
-            table.add_row("error", _number(error), "predicted, root mean square, from the noise")
-        missing = [name for name in study.names if name not in told["roster"]]
-        table.add_row("took part", f"{len(told['roster'])} of {study.n}", _names("without ", missing))
-        table.add_row(
-            "attempts", str(told["attempt"]), "" if told["attempt"] == 1 else "each that was published counts"
-        )
-    else:
-        table.add_row("no answer", "", next((str(one["reason"]) for one in result.outcomes.values()), ""))
-        table.add_row(
-            "published",
-            str(guarantee["contributions"]),
-            "times by any party: nothing" if not guarantee["contributions"] else "times by a party",
-        )
-    for k, spent in guarantee["spent_epsilon"].items():
-        who = "any single party" if k == "1" else f"any {k} parties together"
-        bound = (
-            f", promised {readable(float(guarantee['promised_epsilon']))}" if int(k) == guarantee["colluders"] else ""
-        )
-        table.add_row(f"ε at δ = {guarantee['delta']:g}", readable(float(spent)), f"what {who} learned at most{bound}")
-    links = study.graph.m
-    table.add_row(
-        "messages",
-        f"{told['transcript']['messages']:,}",
-        f"over {links:,} links, in {told['transcript']['rounds']} rounds",
-    )
-    restarts = {name: count for name, count in result.restarts.items() if count}
-    if restarts:
-        table.add_row("restarted", str(sum(restarts.values())), _names("", list(restarts)))
-    if result.gone:
-        table.add_row(
-            "gone", str(len(result.gone)), "; ".join(f"{name}: {why}" for name, why in list(result.gone.items())[:4])
-        )
-    seconds = told["seconds"]
-    waited = seconds.get("answered", seconds["all"]) - seconds.get("listening", 0.0)
-    table.add_row(
-        "seconds", f"{waited:.2g}", f"from all listening to the last answer; {seconds['all']:.2g} with starting"
-    )
-    unit = "all data of a party" if guarantee["unit"] == "party" else "one record of a party"
-    last = f"claim: {guarantee['claim']}, about {unit}; recomputed from what was really sent"
-    return Group(
-        f"{study.name}: {study.task.describe()}; {study.n} parties, {study.graph.name}", LOOPBACK, "", table, "", last
-    )
-
-
-def _names(before: str, names: list[str]) -> str:
-    if not names:
-        return ""
-    return before + ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    for i, row in enumerate(run_rows(result)):
+        table.add_row(*row, style="bold" if i == 0 else None)
+    unit = "all data of a party" if study.task.unit == "party" else "one record of a party"
+    last = f"claim: {promised.claim.value}, about {unit}; recomputed from what was really sent"
+    head = f"{study.name}: {study.task.describe()}; {study.n} parties, {study.graph.name}"
+    return Group(head, LOOPBACK, "", table, "", last)

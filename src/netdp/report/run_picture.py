@@ -34,7 +34,7 @@ from netdp.views import Transcript
 
 from .files import matplotlib, picture_path, write_whole
 from .layout import positions
-from .run import LOOPBACK, answer_lines
+from .run import LOOPBACK, answer_lines, run_rows
 
 KINDS = (".html", ".png")
 SIZES = 24
@@ -181,53 +181,6 @@ def standing(result: UpResult) -> list[str]:
     return out
 
 
-def rows(result: UpResult) -> list[tuple[str, str, str]]:
-    """The table below the picture: what, how much, and what that means."""
-    told, study = result.to_dict(), result.study
-    guarantee, seconds = told["guarantee"], told["seconds"]
-    out: list[tuple[str, str, str]] = []
-    if result.answer is None:
-        why = next((str(one["reason"]) for one in result.outcomes.values()), "no party reported")
-        out.append(("no answer", "", why))
-        out.append(("published", str(guarantee["contributions"]), "times, at most, by a party that reported"))
-    else:
-        roster = told["roster"]
-        held = f"{len(result.answered)} parties hold this answer, to the last bit" if result.ok else "not all agree"
-        for i, (name, value) in enumerate(answer_lines(result.answer)[:SIZES]):
-            out.append((name, value, held if i == 0 else ""))
-        noise, records = study.noise(len(roster)), result.answer.get("records")
-        exact = study.task.error(noise, len(roster))
-        error = exact if exact is not None or not records else study.task.error(noise, len(roster), round(records))
-        if error is not None:
-            up_to = "" if exact is not None else "up to, for that many records; "
-            out.append(("error", f"{error:,.3g}", f"predicted: {up_to}root mean square, from the noise"))
-        missing = [name for name in study.names if name not in roster]
-        without = f"without {', '.join(missing)}" if missing else "everybody"
-        out.append(("took part", f"{len(roster)} of {study.n}", without))
-        out.append(
-            (
-                "attempts",
-                str(told["attempt"]),
-                f"the study allows {study.privacy.attempts}; each that is published counts",
-            )
-        )
-    for k, spent in guarantee["spent_epsilon"].items():
-        who = "any single party" if k == "1" else f"any {k} parties together"
-        promised = f"; promised {readable(study.privacy.epsilon)}" if int(k) == guarantee["colluders"] else ""
-        out.append((f"ε at δ = {guarantee['delta']:g}", readable(float(spent)), f"{who} learned at most{promised}"))
-    carried = f"over {study.graph.m:,} links, in {told['transcript']['rounds']} rounds"
-    out.append(("messages", f"{told['transcript']['messages']:,}", carried))
-    if restarts := {name: count for name, count in result.restarts.items() if count}:
-        out.append(("restarted", str(sum(restarts.values())), ", ".join(restarts)))
-    if result.gone:
-        out.append(("gone", str(len(result.gone)), "; ".join(f"{name}: {why}" for name, why in result.gone.items())))
-    waited = seconds.get("answered", seconds["all"]) - seconds.get("listening", 0.0)
-    out.append(
-        ("seconds", f"{waited:.2g}", f"from all listening to the last outcome; {seconds['all']:.2g} with starting")
-    )
-    return out
-
-
 def _carries(result: UpResult) -> str:
     """What a round is, in words."""
     how = result.study.settings
@@ -271,7 +224,7 @@ def page_data(result: UpResult) -> dict[str, Any]:
         "promise": [study.privacy.colluders, study.privacy.epsilon],
         "attempts": study.privacy.attempts,
         "note": found.note.strip(),
-        "rows": rows(result),
+        "rows": run_rows(result),
         "claim": promised.claim.value,
         "assumptions": list(promised.assumptions),
     }

@@ -174,6 +174,11 @@ def explicit_view(
     >>> view.noise.tolist()
     [[1.0, 0.0, 0.0, 3.0, 0.0], [0.0, 0.0, 1.0, 0.0, -3.0]]
     """
+    if protocol.grid is not None:
+        raise Unsupported(
+            f"this Gossip rounds to a grid of {protocol.grid:g}, and a linear view speaks of real numbers; account(protocol, "
+            "observers) certifies it, and replace(grid=None) is the same in real numbers"
+        )
     members = observer_set(protocol.graph, observers)
     transcript = transcribe(protocol) if transcript is None else transcript
     n = protocol.graph.n
