@@ -4,6 +4,9 @@
 party's data and secret by the steps that the simulator takes, and must agree to the last bit.
 """
 
+import contextlib
+import shutil
+import sqlite3
 import struct
 import sys
 from pathlib import Path
@@ -107,3 +110,16 @@ def test_a_record_that_shows_two_contributions_is_noticed(tmp_path):
         file.write(struct.pack("<II", 1, len(frame)) + frame)
     with pytest.raises(AssertionError):
         one.check_files()
+
+
+@pytest.mark.parametrize("way", ["flood", "average"])
+def test_who_holds_the_answer_serves_others_after_a_restart(tmp_path, way):
+    """Party 0 is done and gone; party 1, started again, has what party 2 needs of it, in its folder."""
+    one = crew.Crew(tmp_path, 3, "path:3", spread=way, patience=20.0)
+    first = one.run()
+    one.check(first)
+    with contextlib.closing(sqlite3.connect(one.home(2) / "peer.db")) as database:  # as if it had died a moment earlier
+        database.execute("DELETE FROM results")
+        database.commit()
+    shutil.rmtree(one.folder / "meeting")
+    one.check(one.run(only=["p1", "p2"]), who=(1, 2))

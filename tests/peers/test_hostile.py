@@ -97,7 +97,7 @@ def nonsense(liar):
         np.random.default_rng(1).bytes(5000),
         many.SerializeToString(),
         wrong_kind,
-        encode([Hello(study, "again", far)]),
+        encode([Hello(study, "again", far)] + [Hello(study, "again")] * 300),
         encode([Hello(b"another study".ljust(32), "other", ())])[:-1],
         encode([Announce(far + states)]),
         encode([Announce(everything)]),

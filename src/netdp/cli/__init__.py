@@ -55,6 +55,9 @@ def main() -> None:
         # The parser of typer raises exceptions of its own, which have their sentence; anything else is a bug to be seen.
         if not hasattr(error, "format_message"):
             raise
+        if type(error).__name__ == "NoArgsIsHelpError":  # `netdp study` alone asks what there is
+            print(error.format_message())
+            sys.exit(0)
         _refuse(f"{error.format_message().rstrip('.')}; `netdp --help` and `netdp COMMAND --help` list what there is")
     else:
         sys.exit(status if isinstance(status, int) else 0)

@@ -90,8 +90,10 @@ def up(
 
 def _data_beside(study: Path) -> Path:
     """The data that lie beside a study, if there is no doubt."""
-    from netdp.errors import InvalidValue
+    from netdp.errors import FileFormatError, InvalidValue
 
+    if not study.is_file():
+        raise FileFormatError(study, None, "cannot be read: there is no such file")
     found = [study.parent / "data"] if (study.parent / "data").is_dir() else sorted(study.parent.glob("*.csv"))
     if len(found) != 1:
         seen = "no CSV file" if not found else f"{len(found)} CSV files"

@@ -140,7 +140,7 @@ class Party:
         self._claimed: set[Key] = set()
         self.attempt = 0
         self.deadline = now + terms.gather
-        self._leave_by = float("inf")
+        self._leave_by = self._stay_until = float("inf")
         for item in sorted(hand.own(), key=lambda item: item.key):
             self._keep(item)
         if self.attempt == 0:
@@ -153,6 +153,8 @@ class Party:
         """A link to this neighbour works."""
         self._now = now
         self._links[peer] = _Neighbour()
+        if isinstance(self.outcome, Answer):  # somebody came back and needs us, but it cannot keep us for ever
+            self._leave_by = min(max(self._leave_by, now + self.terms.patience), self._stay_until)
         have = tuple(key for key in self._held if key.kind.is_signed or key.author == peer)
         self._out.append((peer, Hello(self.terms.study, self.terms.version, have)))
 
@@ -408,7 +410,7 @@ class Party:
         self._links[peer].knows.add(item.key)
         self._out.append((peer, item))
         key = item.key
-        if key.kind in (Kind.CONTRIBUTION, Kind.STATE, Kind.TOKEN, Kind.TOTAL):
+        if key.kind in (Kind.CONTRIBUTION, Kind.STATE, Kind.TOKEN):
             when = item.hops if key.kind.is_signed else key.index
             self.sent.add((key.attempt, when, peer))
 
@@ -565,6 +567,7 @@ class Party:
     def _finish(self, answer: Answer) -> None:
         self.outcome = answer
         self._leave_by = self._now + self.terms.patience
+        self._stay_until = self._now + 10 * self.terms.patience
         for peer, link in self._links.items():
             if link.greeted:
                 self._out.append((peer, Done(answer.attempt, answer.digest)))

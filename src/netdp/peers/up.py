@@ -30,7 +30,9 @@ import numpy as np
 
 from netdp.errors import InvalidValue, NetdpError
 from netdp.numerics.rounding import rounded_up
+from netdp.protocols import RingSum
 from netdp.views import Transcript
+from netdp.views.token import TokenTranscript
 
 from . import signatures
 from .identity import Identity
@@ -64,6 +66,10 @@ class Progress:
     restarts: dict[str, int] = field(default_factory=dict)
     gone: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+
+    def lacking(self, names: Iterable[str]) -> list[str]:
+        """Who of these may still come to an outcome."""
+        return [name for name in names if name not in self.outcomes and name not in self.gone]
 
     @property
     def words(self) -> str:
@@ -105,16 +111,19 @@ class UpResult:
         return next((told["answer"] for told in self.answered.values()), None)
 
     @property
-    def transcript(self) -> Transcript:
+    def transcript(self) -> Transcript | TokenTranscript:
         """Who sent to whom in which round of the attempt that gave the answer."""
         attempt = next((told["attempt"] for told in self.answered.values()), 0)
-        rounds: dict[int, list[tuple[int, int]]] = {}
-        for name, told in self.outcomes.items():
-            for its_attempt, when, to in told["sent"]:
-                if its_attempt == attempt:
-                    rounds.setdefault(when, []).append((self.study.index(name), to))
-        patterns = [np.array(rounds[t], dtype=np.int64) for t in sorted(rounds)]
-        return Transcript(self.study.n, tuple(patterns), np.arange(len(patterns), dtype=np.int64))
+        return transcript_of(self.study, self._sent(), attempt)
+
+    @property
+    def messages(self) -> Transcript:
+        """The same as messages by round, whatever the protocol: for pictures and counts."""
+        attempt = next((told["attempt"] for told in self.answered.values()), 0)
+        return messages_of(self.study.n, self._sent(), attempt)
+
+    def _sent(self) -> dict[int, list[tuple[int, int, int]]]:
+        return {self.study.index(name): told["sent"] for name, told in self.outcomes.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON: result, guarantee, summary of the transcript."""
@@ -123,7 +132,7 @@ class UpResult:
         delta = study.privacy.delta
         spent = [told["spent"] for told in self.outcomes.values()]
         sizes = spent[0]["epsilon"] if spent else {}
-        transcript = self.transcript
+        transcript = self.messages
         return {
             "study": {"name": study.name, "hash": study.hash.hex(), "parties": study.n, "task": study.task.describe()},
             "ok": self.ok,
@@ -154,6 +163,33 @@ class UpResult:
             "notes": list(self.notes),
             "seconds": {name: round(spent, 3) for name, spent in self.seconds.items()},
         }
+
+
+def transcript_of(
+    study: Study, sent: Mapping[int, Iterable[tuple[int, int, int]]], attempt: int
+) -> Transcript | TokenTranscript:
+    """The transcript of an attempt, from what each party has sent: (attempt, round, to).
+
+    Of averages, gossip and rings it is the one that a simulation writes. A flood's rounds are the links that contributions
+    had crossed before; which way came first is up to the wires.
+    """
+    found = messages_of(study.n, sent, attempt)
+    if not isinstance(study.protocol(), RingSum):
+        return found
+    hops = [found.messages(t)[0].tolist() for t in range(found.rounds)]
+    path = [*(u for u, _ in hops), hops[-1][1]] if hops else [0]
+    return TokenTranscript(study.n, (np.array(path),))
+
+
+def messages_of(n: int, sent: Mapping[int, Iterable[tuple[int, int, int]]], attempt: int) -> Transcript:
+    """Who sent to whom in which round of an attempt."""
+    rounds: dict[int, list[tuple[int, int]]] = {}
+    for sender, messages in sent.items():
+        for its_attempt, when, to in messages:
+            if its_attempt == attempt:
+                rounds.setdefault(when, []).append((sender, to))
+    patterns = [np.array(rounds[t], dtype=np.int64) for t in sorted(rounds)]
+    return Transcript(n, tuple(patterns), np.arange(len(patterns), dtype=np.int64))
 
 
 # ── folders ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -331,14 +367,16 @@ def up(
                 process.join()
                 code = process.exitcode
                 process.close()
-                if name in progress.outcomes or code == REFUSED:
+                if code in (ANSWERED, ENDED) or (name in progress.outcomes and not progress.lacking(names)):
+                    pass
+                elif code == REFUSED:
                     if name not in progress.outcomes:
                         progress.gone.setdefault(name, "refused")
                         refused.add(name)
                 elif restart and progress.restarts.get(name, 0) < RESTARTS:
                     progress.restarts[name] = progress.restarts.get(name, 0) + 1
                     start(name)
-                else:
+                elif name not in progress.outcomes:
                     progress.gone.setdefault(name, f"died (exit {code})" if code >= 0 else f"killed (signal {-code})")
             if watch is not None:
                 watch(progress)

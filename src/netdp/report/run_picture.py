@@ -196,7 +196,7 @@ def _carries(result: UpResult) -> str:
 
 def page_data(result: UpResult) -> dict[str, Any]:
     """Everything that the page shows, as plain values."""
-    study, transcript = result.study, result.transcript
+    study, transcript = result.study, result.messages
     found, promised = learned(result), study.promise()
     unit = "all data of a party" if study.task.unit == "party" else "one record of a party"
     return {
@@ -256,7 +256,7 @@ def _png(result: UpResult) -> bytes:
     answer = [f"{name} {value}" for name, value in answer_lines(result.answer or {})[:3]] or ["no answer"]
     figure.suptitle(f"{study.name}: {', '.join(answer)}", fontsize=12)
     points, edges = positions(study.graph, (0,)), study.graph.edges()
-    transcript = result.transcript
+    transcript = result.messages
     used = {tuple(sorted(pair)) for pattern in transcript.patterns for pair in pattern.tolist()}
     colours = [_ACCENT if tuple(sorted(edge)) in used else "#c8ccd0" for edge in edges.tolist()]
     left.add_collection(LineCollection(list(points[edges]), colors=colours, linewidths=0.8, alpha=0.6, zorder=1))

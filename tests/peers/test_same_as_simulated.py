@@ -1,0 +1,117 @@
+"""The same noise gives the same answer, and the same transcript, on peers as in a simulation.
+
+The peers are whole: keys, databases, messages as bytes; only links and time are those of a test.
+"""
+
+import asyncio
+
+import numpy as np
+import pytest
+
+from netdp.mechanisms.discrete_gaussian import DiscreteGaussian
+from netdp.peers.identity import Identity
+from netdp.peers.peer import Peer
+from netdp.peers.store import Store
+from netdp.peers.streams import context, noise_words
+from netdp.peers.study import Study
+from netdp.peers.task import Task
+from netdp.peers.transport.memory import MemoryNetwork, VirtualClock
+from netdp.peers.up import transcript_of
+from netdp.protocols.masked_steps import opened, quantised
+from netdp.simulate import gossip as simulated_gossip
+from netdp.simulate import simulate
+from netdp.simulate import tokens as simulated_tokens
+from netdp.simulate.masked import publish, spread
+
+NAMES = tuple(f"p{u}" for u in range(6))
+EVERYBODY = tuple(range(6))
+
+
+@pytest.fixture(scope="module")
+def identities(tmp_path_factory):
+    home = tmp_path_factory.mktemp("homes")
+    return [Identity.create(home / name, name) for name in NAMES]
+
+
+def run_peers(identities, folder, **options):
+    """The study, every party's rows, its outcome, and what it wrote down."""
+    draft = Study.plan(
+        "six",
+        Task(kind="mean", column="x", bounds=(0, 10)),
+        NAMES,
+        epsilon=1.0,
+        delta=1e-6,
+        **{"graph": "ring:6", **options},
+    )
+    addresses = [f"127.0.0.1:{7001 + u}" for u in range(6)]
+    study = draft.complete([one.card for one in identities], addresses, nonce="1" * 32)
+    rows = [study.task.rows([{"x": str(u)}]) for u in range(6)]
+    stores = [Store.open(folder / f"{name}.db", sign=one.sign) for name, one in zip(NAMES, identities, strict=True)]
+    clock = VirtualClock()
+
+    async def everybody():
+        network = MemoryNetwork(6, clock, edges=study.graph.edges().tolist(), delay=0.01)
+        peers = [
+            Peer(one, study, store, row, lambda receiver, u=u: network.transport(u, receiver), clock=clock)
+            for u, (one, store, row) in enumerate(zip(identities, stores, rows, strict=True))
+        ]
+        return await asyncio.gather(*(peer.run() for peer in peers))
+
+    told = clock.run(everybody())
+    drawn = [np.frombuffer(store.contribution(study.hash, 1).secret, dtype="<i8") for store in stores]
+    for store, one in zip(stores, identities, strict=True):
+        assert store.verify(one.card).rows == 1
+        store.close()
+    assert all(one["ok"] for one in told)
+    return study, np.array([row[0] for row in rows]), told, drawn
+
+
+@pytest.mark.parametrize("way", ["flood", "average"])
+def test_masked_sums_agree_to_the_last_bit(identities, tmp_path, way):
+    study, values, told, _ = run_peers(identities, tmp_path, spread=way)
+    p = study.protocol_of(EVERYBODY)
+    integers = quantised(p, values)
+    noise = np.array(
+        [
+            DiscreteGaussian(p.share).sample(
+                (1,), noise_words(one.noise_secret, context(study.hash, 1, EVERYBODY), row.astype("<i8").tobytes())
+            )
+            for one, row in zip(identities, integers, strict=True)
+        ]
+    )
+    published, *_ = publish(p, integers, noise, seed=5)
+    total = opened(spread(p, published), p.q)[0] * p.step
+    assert {tuple(one["total"]) for one in told} == {tuple(total.tolist())}
+    assert len({one["digest"] for one in told}) == 1
+    if way == "average":
+        transcript = transcript_of(study, {u: one["sent"] for u, one in enumerate(told)}, 1)
+        assert transcript == simulate(p, values, seed=0).transcript
+
+
+def test_a_ring_agrees(identities, tmp_path, monkeypatch):
+    study, values, told, drawn = run_peers(identities, tmp_path, kind="ring-sum")
+    p = study.protocol()
+    steps = np.array([added[0] for added in drawn]) - simulated_tokens.ring_steps(p, values)[:, 0]
+    noise = iter(steps)  # the only noise of a user that a single round has, closing noise inside
+
+    def replay(*_):
+        return lambda variance, size: np.full(size, next(noise)) if variance else np.zeros(size, dtype=np.int64)
+
+    monkeypatch.setattr(simulated_tokens, "pooled", replay)
+    run = simulate(p.replace(closing=False), values, seed=0)
+    assert told[0]["total"][0] == pytest.approx(6 * run.estimates[0, 0], rel=1e-12)
+    assert len({one["digest"] for one in told}) == 1
+    assert transcript_of(study, {u: one["sent"] for u, one in enumerate(told)}, 1) == run.transcript
+
+
+def test_gossip_agrees(identities, tmp_path, monkeypatch):
+    study, values, told, drawn = run_peers(identities, tmp_path, kind="gossip")
+    p = study.protocol()
+    numbers = np.array(drawn).reshape(6, p.rounds)
+    numbers[:, 0] -= simulated_gossip.gossip_steps(p, values)[:, 0]
+    rounds = iter(numbers.T)
+    monkeypatch.setattr(simulated_gossip, "discrete", lambda seed: lambda variance, size: next(rounds))
+    run = simulate(p, values, seed=0)
+    for u in range(6):
+        assert told[u]["total"][0] == pytest.approx(6 * run.estimates[u, 0], rel=1e-12)
+    assert transcript_of(study, {u: one["sent"] for u, one in enumerate(told)}, 1) == run.transcript
