@@ -1,8 +1,8 @@
 """Masked sums: `python benchmarks/masked.py a b c`.
 
 (a) error at equal certified privacy, (ε, δ) = (1, 1e-6) against any coalition of a tenth, a quarter and a half of 1,000
-    parties, for one number and for a hundred: over a curator's who trusts everybody's noise, and over the ideal, a curator
-    with the honest parties' noise only (real-number Gaussian noise, no grid)
+    parties that talk on a ring, a grid and a 6-regular graph, for one number and for a hundred: over a curator's who trusts
+    everybody's noise, and over the ideal, a curator with the honest parties' noise only (real-number Gaussian noise, no grid)
 (b) rounds, and bytes that cross a link in one direction, for both ways of spreading one number, and a hundred
 (c) 1,000 parties, pads between all pairs: seconds to account, to calibrate, and to run with 1 and 100 numbers
 """
@@ -26,20 +26,20 @@ def warm() -> None:
 
 
 def error() -> str:
-    lines = ["numbers  coalition  certified ε  share σ/Δ   error  over a curator  over the ideal"]
-    for dimension in (1, 100):
-        for part in (10, 4, 2):
-            colluders = PARTIES // part
-            start = MaskedSum(graphs.regular(PARTIES, 6, seed=0), sigma=1.0, dimension=dimension)
-            p = calibrate(start, EPSILON, DELTA, colluders=colluders)
-            rmse = math.sqrt(expected_error(p).total / dimension)
-            curator = 1 / float(gaussian_mu(EPSILON, DELTA)) / PARTIES
-            ideal = curator * math.sqrt(PARTIES / (PARTIES - colluders))
-            loss = account(p, list(range(colluders))).worst_epsilon(DELTA)
-            lines.append(
-                f"{dimension:7}  {'1/' + str(part):>9}{loss:13.6f}{p.sigma:11.5f}{rmse:8.5f}{rmse / curator:16.3f}"
-                f"{rmse / ideal:16.4f}"
-            )
+    lines = ["talk graph         numbers  coalition  certified ε  share σ/Δ   error  over a curator  over the ideal"]
+    for graph in (graphs.ring(PARTIES), graphs.grid(25, 40), graphs.regular(PARTIES, 6, seed=0)):
+        for dimension in (1, 100):
+            for part in (10, 4, 2):
+                colluders = PARTIES // part
+                p = calibrate(MaskedSum(graph, sigma=1.0, dimension=dimension), EPSILON, DELTA, colluders=colluders)
+                rmse = math.sqrt(expected_error(p).total / dimension)
+                curator = 1 / float(gaussian_mu(EPSILON, DELTA)) / PARTIES
+                ideal = curator * math.sqrt(PARTIES / (PARTIES - colluders))
+                loss = account(p, list(range(colluders))).worst_epsilon(DELTA)
+                lines.append(
+                    f"{graph.name:18}{dimension:8}  {'1/' + str(part):>9}{loss:13.6f}{p.sigma:11.5f}{rmse:8.5f}"
+                    f"{rmse / curator:16.3f}{rmse / ideal:16.4f}"
+                )
     return "\n    ".join(["", *lines])
 
 

@@ -6,7 +6,8 @@
     them; USS: pages of its own), and of one peer that runs alone (RSS)
 (c) seconds of a masked sum of 1, 10⁴ and 10⁶ numbers among 10, 50 and 200 peers on a random 6-regular graph: from when all
     listen to the last answer, and the round itself, from the first sealed roster to the last answer
-(d) what a peer does in such a run: CPU seconds, messages and frames, and where the CPU went
+
+The error at equal certified privacy is case (a) of benchmarks/masked.py.
 
 Times depend on how busy the machine is; its load is printed with every case.
 """
@@ -28,12 +29,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from measure import run_cases
 
 RING = 8
-TOKENS = {"8 KB": (1024, 150), "1 MB": (131_072, 16)}
+TOKENS = {"8 KB": (1024, 150), "1 MB": (131_072, 20)}
 """How many numbers a token has, and how often it goes round."""
 REPEATS = 3
 PATIENCE = 150.0
@@ -77,36 +78,34 @@ def ring_study(numbers: int, rounds: int) -> Any:
 
 
 def timed_ring_party(home: str, study: str, data: str, events: Any, record: str | None = None) -> None:
-    """A party's process, in which the first party notes when the token comes round the first time and when it is released."""
+    """A party's process. The last party, which gets the token when all others have had it, times it until it is released."""
     import netdp.peers.hand as hand
     from netdp.peers.up import party_process
 
     class Timed(hand.Ring):
-        moves: list[float] = []  # noqa: RUF012  one per process
+        visits: ClassVar[list[float]] = []
 
         def advance(self, held: Any) -> Any:
             said = super().advance(held)
-            if said.addressed:
-                self.moves.append(time.perf_counter())
-            if self.answer is not None and self.moves:
-                spent = time.perf_counter() - self.moves[1]
-                note = {"event": "note", "text": f"{len(self.moves) - 1} rounds in {spent}"}
-                events.send_bytes(json.dumps(note).encode())
+            if said.addressed or said.published:
+                self.visits.append(time.perf_counter())
+            if said.published:
+                rounds, spent = len(self.visits) - 1, self.visits[-1] - self.visits[0]
+                events.send_bytes(json.dumps({"event": "note", "text": f"{rounds} rounds in {spent}"}).encode())
             return said
 
-    if Path(home).name == "p0":
+    if Path(home).name == f"p{RING - 1}":
         hand.Ring = Timed  # type: ignore[misc]
     party_process(home, study, data, events, record)
 
 
 def netdp_ring(numbers: int, rounds: int) -> float:
-    """Hops per second, from when everybody has had the token once to its release."""
-    from netdp.peers.up import deal, settle, up
+    """Hops per second, from when everybody has drawn and had the token once to its release."""
+    from netdp.peers.up import up
 
     with folder() as place:
-        study, path = settle(ring_study(numbers, rounds), place)
-        (place / "all.csv").write_text("party,x\n" + "".join(f"{name},0.5\n" for name in study.names))
-        result = up(study, path, deal(study, place / "all.csv", place), place, restart=False, target=timed_ring_party)
+        study, path, files = settled(ring_study(numbers, rounds), place)
+        result = up(study, path, files, place, restart=False, target=timed_ring_party)
         notes = [note.split() for note in result.notes if " rounds in " in note]
         if not result.ok or len(notes) != 1:
             raise RuntimeError(f"the ring did not end well: {result.gone} {result.notes[:5]}")
@@ -172,7 +171,9 @@ def grpc_place(u: int, homes: list[str], ports: list[int], size: int, rounds: in
         own = [(me.tls_key_pem, me.tls_certificate_pem)]
         server.add_secure_port(addresses[u], grpc.ssl_server_credentials(own, roots, require_client_auth=True))
         await server.start()
-        credentials = grpc.ssl_channel_credentials(pem(cards[after].certificate), me.tls_key_pem, me.tls_certificate_pem)
+        credentials = grpc.ssl_channel_credentials(
+            pem(cards[after].certificate), me.tls_key_pem, me.tls_certificate_pem
+        )
         channel = grpc.aio.secure_channel(addresses[after], credentials, options=options(server=False))
         out = channel.stream_stream("/bare/Pass")(wait_for_ready=True)
         await out.wait_for_connection()
@@ -210,6 +211,7 @@ def tls_place(u: int, homes: list[str], ports: list[int], size: int, rounds: int
     incoming, _ = listener.accept()
     for one in (plain, incoming):
         one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
     # the handshakes on a ring wait for each other: all but the first place answer before they ask
     def ask() -> ssl.SSLSocket:
         return settings(ssl.PROTOCOL_TLS_CLIENT, cards[(u + 1) % RING]).wrap_socket(plain)
@@ -253,7 +255,189 @@ def hops() -> str:
     return "\n    ".join(["", *lines])
 
 
-CASES = {"a": hops}
+# ── memory ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def draft(n: int, numbers: int, spread: str = "flood") -> Any:
+    """A masked mean of one number, or a histogram of many, among n parties on a random 6-regular graph."""
+    from netdp.peers.study import Study
+    from netdp.peers.task import Task
+
+    task = (
+        Task(kind="mean", column="x", bounds=(0.0, 1.0))
+        if numbers == 1
+        else Task(kind="histogram", column="x", bounds=(0.0, 1.0), bins=numbers)
+    )
+    return Study.plan(
+        "benchmark", task, [f"p{u}" for u in range(n)], graph=f"regular:{n},6,seed=0" if n > 6 else f"complete:{n}", epsilon=1.0, delta=1e-6,
+        colluders=max(1, n // 10), spread=spread, timing={"gather": PATIENCE, "patience": PATIENCE},
+    )  # fmt: skip
+
+
+def settled(study: Any, place: Path) -> tuple[Any, Path, dict[str, Path]]:
+    """Keys, signatures and data for everybody."""
+    from netdp.peers.up import deal, settle
+
+    complete, path = settle(study, place)
+    (place / "all.csv").write_text("party,x\n" + "".join(f"{name},0.5\n" for name in complete.names))
+    return complete, path, deal(complete, place / "all.csv", place)
+
+
+def pages(pid: int | str = "self") -> dict[str, float]:
+    """Rss, Pss and Uss (private pages) of a process, in MB."""
+    found = dict.fromkeys(("Rss", "Pss", "Private_Clean", "Private_Dirty"), 0.0)
+    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]:
+        name, value = line.split()[:2]
+        if name[:-1] in found:
+            found[name[:-1]] = int(value) / 1024
+    return {"Rss": found["Rss"], "Pss": found["Pss"], "Uss": found["Private_Clean"] + found["Private_Dirty"]}
+
+
+def weighed_party(home: str, study: str, data: str, events: Any, record: str | None = None) -> None:
+    """A party's process that says how large it is when it holds the answer."""
+    from netdp.peers.peer import Peer
+    from netdp.peers.up import party_process
+
+    conclude = Peer._conclude
+
+    def weighed(self: Any, outcome: Any) -> dict[str, Any]:
+        told = conclude(self, outcome)
+        events.send_bytes(json.dumps({"event": "note", "text": "weight " + json.dumps(pages())}).encode())
+        return told
+
+    Peer._conclude = weighed  # type: ignore[method-assign]
+    party_process(home, study, data, events, record)
+
+
+ALONE = """
+import sys
+from pathlib import Path
+from netdp.peers.peer import prepare, run_peer
+def pages():
+    return max(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) / 1024
+peer = prepare(Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]))
+print(pages(), flush=True)
+run_peer(peer)
+print(pages(), flush=True)
+"""
+
+
+def memory() -> str:
+    from netdp.peers.up import up
+
+    with folder() as place:
+        study, path, files = settled(draft(16, 1), place)
+        result = up(study, path, files, place, restart=False, target=weighed_party)
+        found = [json.loads(note.split("weight ")[1]) for note in result.notes if "weight " in note]
+        middle = {name: statistics.median(one[name] for one in found) for name in ("Pss", "Uss", "Rss")}
+    with folder() as place:
+        study, path, files = settled(draft(3, 1), place)
+        running = [
+            subprocess.Popen(
+                [sys.executable, "-c", ALONE, str(place / name), str(path), str(files[name])],
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for name in study.names
+        ]
+        try:
+            alone = [[float(line) for line in one.communicate(timeout=LONGEST)[0].split()] for one in running]
+        finally:
+            for one in running:
+                one.kill()
+                one.wait()
+        ready, most = (statistics.median(column) for column in zip(*alone, strict=True))
+    return (
+        f"16 peers of a fork server, at the answer: PSS {middle['Pss']:.0f} MB, USS {middle['Uss']:.0f} MB each (RSS "
+        f"{middle['Rss']:.0f} MB, most of it shared); a peer that runs alone: RSS {ready:.0f} MB before its first link, "
+        f"{most:.0f} MB at most   (asked: 60 MB)"
+    )
+
+
+# ── seconds of a round ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def timed_party(home: str, study: str, data: str, events: Any, record: str | None = None) -> None:
+    """A party's process that tells when it listens, when its roster is sealed and when it answers, and its CPU seconds."""
+    import netdp.peers.up as module
+    from netdp.peers.hand import Pen
+
+    when: dict[str, float] = {}
+    spread, dumps = Pen.spread, json.dumps
+
+    def sealed(self: Pen, attempt: int, roster: Any) -> Any:
+        when.setdefault("sealed", time.monotonic())
+        return spread(self, attempt, roster)
+
+    class Noting:
+        """The pipe to the parent, which sees the events pass."""
+
+        def send_bytes(self, told: bytes) -> None:
+            for event in ("listening", "outcome"):
+                if event not in when and told.startswith(f'{{"event": "{event}"'.encode()):
+                    when[event], when[f"{event} cpu"] = time.monotonic(), time.process_time()
+                    if event == "outcome":
+                        events.send_bytes(dumps({"event": "note", "text": "when " + dumps(when)}).encode())
+            events.send_bytes(told)
+
+    Pen.spread = sealed  # type: ignore[method-assign]
+    module.party_process(home, study, data, Noting(), record)  # type: ignore[arg-type]
+
+
+def one_round(n: int, numbers: int, spread: str) -> str:
+    """Seconds from listening, seconds from the sealed roster, CPU seconds of a peer; or why it is not run."""
+    from netdp.peers.hand import longest_bodies
+    from netdp.peers.messages import Kind
+    from netdp.peers.up import up
+
+    begun = time.monotonic()
+    study = draft(n, numbers, spread)
+    body = longest_bodies(study)[Kind.CONTRIBUTION]
+    wanted = n * (40e6 + n * body + 100 * numbers)  # everybody holds everything
+    if wanted > MOST_BYTES:
+        return f"not run: {n} peers that each hold {n} times {body / 1e6:.1f} MB need some {wanted / 1e9:.0f} GB"
+    with folder() as place:
+        study, path, files = settled(study, place)
+        deadline = time.monotonic() + LONGEST
+        result = up(study, path, files, place, restart=False, target=timed_party, watch=_until(deadline))
+        if not result.ok:
+            return f"failed: {list(result.gone.values())[:2]} {result.notes[-2:]}"
+        found = [json.loads(note.split("when ")[1]) for note in result.notes if "when " in note]
+        answered = max(one["outcome"] for one in found)
+        listening = answered - max(one["listening"] for one in found)
+        sealed = answered - min(one["sealed"] for one in found)
+        cpu = statistics.median(one["outcome cpu"] - one["listening cpu"] for one in found)
+        return f"{listening:9.2f}{sealed:9.2f}{cpu:10.2f}{result.seconds['listening']:11.1f}{time.monotonic() - begun:8.1f}"
+
+
+def _until(deadline: float) -> Callable[[Any], None]:
+    def watch(_: Any) -> None:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not done in {LONGEST:g} s")
+
+    return watch
+
+
+ROUNDS = [
+    (10, 1, "flood"), (10, 1, "average"), (10, 10**4, "flood"), (10, 10**6, "flood"), (50, 1, "flood"), (50, 1, "average"),
+    (50, 10**4, "flood"), (50, 10**6, "flood"), (200, 1, "flood"), (200, 1, "average"), (200, 10**4, "flood"),
+    (200, 10**6, "flood"),
+]  # fmt: skip
+
+
+def rounds() -> str:
+    lines = ["peers  numbers  spread    listening   sealed  CPU a peer  started in   in all   (s; to the last answer)"]
+    for n, numbers, spread in ROUNDS:
+        try:
+            found = one_round(n, numbers, spread)
+        except TimeoutError as problem:
+            found = str(problem)
+        lines.append(f"{n:5}{numbers:9,}  {spread:8}{found}   {load()}")
+        print("    " + lines[-1], file=sys.stderr, flush=True)
+    return "\n    ".join(["", *lines])
+
+
+CASES = {"a": hops, "b": memory, "c": rounds}
 
 if __name__ == "__main__":
     run_cases(__file__, __doc__, CASES, warm)

@@ -7,7 +7,7 @@ import pytest
 
 from netdp.errors import FileFormatError, InvalidValue, Refused
 from netdp.peers.ledger import Entry, entry_of, total
-from netdp.peers.policy import Limit, Policy, Verdict, smallest_roster, verdict_lines
+from netdp.peers.policy import Limit, Policy, Verdict, smallest_roster, verdict_lines, written_since
 from netdp.peers.store import Store
 from netdp.peers.study import Study
 from netdp.peers.task import Task
@@ -224,3 +224,18 @@ def test_verdicts_for_people_and_programs():
                                  "together": None, "over": None, "holds": False}  # fmt: skip
     assert verdict_lines([verdict])[1].split() == ["any", "2", "parties,", "in", "all", "0.500", "∞", "∞", "1.00", "∞"]
     assert isinstance(spent(STUDY)[0], Entry)
+
+
+def test_clocks_that_were_behind_make_no_budget():
+    """Entries of a clock that stood at 1970, or before an earlier entry, count in every year; others in theirs."""
+    times = [
+        "2025-12-01T00:00:00Z",
+        "2026-05-01T00:00:00Z",
+        "1970-01-01T00:00:00Z",
+        "2027-02-01T00:00:00Z",
+        "2026-12-31T00:00:00Z",
+    ]
+    entries = [one for i, time in enumerate(times) for one in spent(STUDY, (i + 1,), time=time)]
+    assert [entry.time for entry in written_since(entries, "2027-01-01T00:00:00Z")] == times[2:]
+    assert [entry.time for entry in written_since(entries[2:3], "2027-01-01T00:00:00Z")] == [times[2]]
+    assert [entry.time for entry in written_since(entries[1:2], "2027-01-01T00:00:00Z")] == []

@@ -299,3 +299,12 @@ def test_too_many_records_for_too_many_cells():
     task = Task(kind="histogram", column="x", bounds=(0, 1), bins=10**6, unit="record", max_records=1000)
     with pytest.raises(InvalidValue, match="201 records in 1,000,000 cells"):
         task.rows([{"x": "0.5"}] * 201)
+
+
+@pytest.mark.parametrize("value", ["mean", "sum"])
+def test_numbers_that_overflow_are_refused(value):
+    task = Task(kind="mean", column="x", bounds=(0, 1), value=value)
+    with pytest.raises(InvalidValue, match="too large to add up"):
+        task.rows([{"x": "1e308"}, {"x": "1e308"}])
+    with pytest.raises(InvalidValue, match="not a number"):
+        task.rows([{"x": 10**400}])

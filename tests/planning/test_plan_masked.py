@@ -76,14 +76,16 @@ def test_attempts_and_absences_are_paid_for():
 
 def test_a_random_mask_graph_costs_its_probability_of_a_cut():
     graph = graphs.ring(60)
-    everybody, few = (plan_masked(graph, 1.0, 1e-5, colluders=10, masks=masks) for masks in ("complete", 10))
+    everybody, few = (
+        plan_masked(graph, 1.0, 1e-5, colluders=10, masks=masks, mask_seed=7) for masks in ("complete", 10)
+    )
     assert everybody.best.rmse < few.best.rmse < 1.05 * everybody.best.rmse
     assert few.guarantee.worst_epsilon(1e-5) <= 1.0
     loss = netdp.account(few.protocol, range(10), fixed_before_draw=True)
     assert 0.99 < loss.worst_epsilon(1e-5) <= 1.0
     assert "fixed before the mask graph was drawn" in few.guarantee.assumptions[-1]
     with pytest.raises(Unsupported, match=r"10 of 60 parties cut somebody off .*; give masks=\d+, or masks="):
-        plan_masked(graph, 1.0, 1e-6, colluders=10, masks=4)
+        plan_masked(graph, 1.0, 1e-6, colluders=10, masks=4, mask_seed=7)
     with pytest.raises(InvalidValue, match='a plan takes masks="complete" or a degree'):
         plan_masked(graph, 1.0, 1e-6, masks=graph)
 
@@ -92,3 +94,13 @@ def test_a_given_grid_is_kept():
     plan = plan_masked(graphs.ring(12), 1.0, 1e-6, grid=0.125)
     assert plan.protocol.step == 0.125
     assert plan.guarantee.worst_epsilon(1e-6) <= 1.0
+
+
+def test_random_masks_say_that_coalitions_come_first_and_whose_seed():
+    graph = graphs.hypercube(6)
+    with pytest.raises(InvalidValue, match="give mask_seed="):
+        plan_masked(graph, 1.0, 1e-6, colluders=6, masks=12)
+    plan = plan_masked(graph, 1.0, 1e-6, colluders=6, masks=12, mask_seed=12345)
+    assert "fixed before the mask graph was drawn" in plan.holds
+    assert "fixed before the mask graph was drawn" in plan.guarantee.observers.words
+    assert any("(12345)" in line for line in plan.guarantee.assumptions)

@@ -24,8 +24,8 @@ def whole(name: str, value: Any, least: int = 0, hint: str = "") -> int:
     Traceback (most recent call last):
     netdp.errors.InvalidValue: n must be a whole number ≥ 1, got 2.5
     """
-    number = None
-    if not isinstance(value, bool | np.bool_ | np.ndarray) and isinstance(value, SupportsIndex):
+    number = value if type(value) is int else None  # else: an isinstance that is a hundred times as slow
+    if number is None and not isinstance(value, bool | np.bool_ | np.ndarray) and isinstance(value, SupportsIndex):
         number = operator.index(value)
     if number is None or number < least:
         raise InvalidValue(f"{name} must be a whole number ≥ {least}, got {value!r}" + (f"; {hint}" if hint else ""))

@@ -245,7 +245,9 @@ def highest(curves: Sequence[GaussianCurve | ProfileCurve]) -> GaussianCurve | P
     tables = [one if isinstance(one, ProfileCurve) else _sampled(one) for one in curves]
     points = np.unique(np.concatenate([one.epsilons for one in tables]))
     # at every knot of any of them the largest; between knots the chord of the largest lies above every chord
-    return ProfileCurve(points, np.max([one.delta(points) for one in tables], axis=0))
+    largest = np.max([one.delta(points) for one in tables], axis=0)
+    # chords are rounded: what comes later is never more
+    return ProfileCurve(points, np.maximum.accumulate(largest[::-1])[::-1])
 
 
 def together(parts: Iterable[Release | Curve]) -> Curve:

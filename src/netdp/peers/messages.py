@@ -14,6 +14,7 @@ import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from google.protobuf.message import DecodeError
@@ -126,6 +127,7 @@ def roster_body(roster: Sequence[int]) -> bytes:
     return struct.pack(f"<{len(roster)}I", *roster)
 
 
+@lru_cache(maxsize=64)  # most votes are for the same roster
 def roster_of(body: bytes) -> tuple[int, ...]:
     """The roster in the body of a vote; refuses what is not strictly increasing."""
     if len(body) % 4:

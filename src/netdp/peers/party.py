@@ -14,7 +14,9 @@ its votes and contributions durable before anybody sees them):
 - it votes once in an attempt, for a roster that has at least `fewest` members and itself;
 - it contributes only to a sealed roster that it voted for, only in the last attempt in which it voted, once, and at most
   `attempts` times in all;
-- it contributes only after it has asked its neighbours what they hold in its name, and takes that for its own.
+- it contributes only after it has asked its neighbours what they hold in its name, and takes that for its own. (A
+  neighbour that cannot be reached for `grace` seconds is not waited for. Then a folder that was put back from a backup
+  could draw anew; for the same data that gives the same bytes.)
 
 **Nothing is lost.** Items are passed on as long as somebody lacks them; on every new link both ends say what they hold
 (`Hello`), so a link may break and a party may come back at any time. A party leaves when all its neighbours hold the
@@ -128,6 +130,7 @@ class Party:
         self._links: dict[int, _Neighbour] = {}
         self._greeted: set[int] = set()
         self._held: dict[Key, Item] = {}
+        self._tokens: dict[int, Key] = {}
         self._votes: dict[int, dict[int, Roster]] = defaultdict(dict)
         self._sealed: dict[int, Roster] = {}
         self._spreads: dict[int, Spread] = {}
@@ -364,11 +367,12 @@ class Party:
     def _keep(self, item: Item) -> None:
         key = item.key
         if key.kind == Kind.TOKEN:  # a later one makes all earlier ones superfluous
-            tokens = [old for old in self._held if old.kind == Kind.TOKEN and old.author == key.author]
-            if any(old.index > key.index for old in tokens):
+            old = self._tokens.get(key.author)
+            if old is not None and old.index > key.index:
                 return
-            for old in tokens:
-                del self._held[old]
+            if old is not None:
+                self._held.pop(old, None)
+            self._tokens[key.author] = key
         self._held[key] = item
         if key.kind == Kind.VOTE:
             self._votes[key.attempt][key.author] = roster_of(item.body)
@@ -444,9 +448,9 @@ class Party:
     def _seal(self) -> None:
         """Note rosters that all their members have voted for."""
         for attempt in list(self._votes):
-            if attempt in self._sealed:
-                continue
             votes = self._votes[attempt]
+            if attempt in self._sealed or len(votes) < self.terms.fewest:  # no roster is smaller
+                continue
             counts = Counter(votes.values())
             complete = [roster for roster, count in counts.items() if count == len(roster)]
             if not complete:

@@ -41,7 +41,7 @@ GATHER = 0.01
 FRAME = 1 << 20
 """Bytes after which a frame is full; a larger item travels alone."""
 EVERY = 0.1
-"""Seconds between two reports of how far the party is."""
+"""Seconds between two reports of how far the party is; more with many parties, who may all tell the same reader."""
 
 Report = Callable[[dict[str, Any]], None]
 MakeTransport = Callable[[Receiver], Transport]
@@ -95,9 +95,11 @@ class Peer:
             rounds=most_rounds(study),
             fits=legible(study),
             version=__version__,
+            grace=study.timing.patience / 2,
         )
         self._cards = study.cards
         self._gather = GATHER if study.n <= 64 else 5 * GATHER
+        self._every = EVERY * max(1.0, study.n / 20)
         self._links: dict[int, _Link] = {}
         self._changed = asyncio.Event()
         self._waking, self._told = 0.0, float("-inf")
@@ -206,7 +208,7 @@ class Peer:
         self.party.notes.clear()
         if self.party.may_leave or self.party.wake < self._waking:
             self._changed.set()
-        if (now := self._clock.time()) >= self._told + EVERY:
+        if (now := self._clock.time()) >= self._told + self._every:
             self._told = now
             self._report({"event": "status", **self.party.status})
 

@@ -45,6 +45,8 @@ from .model import Misfit, Number, Strict, Whole, place_text
 from .study_file import line_of
 
 _LARGEST_DELTA = 1e-3
+FIRST_DAY = "2025-01-01T00:00:00Z"
+"""No entry was written before: an earlier date is that of a wrong clock."""
 
 
 class Ledger(Protocol):
@@ -257,13 +259,20 @@ epsilon = 10.0
 
 
 def written_since(entries: Sequence[Entry], start: str) -> Sequence[Entry]:
-    """The entries from the first one on that is dated `start` or later, in the order in which they were written.
+    """The entries since `start`, and all whose time cannot be right, in the order in which they were written.
 
-    With a clock that goes forward these are the entries since `start`. If it was ever set back, what was written after it
-    counts all the same: a wrong clock makes no budget.
+    With a clock that goes forward these are the entries dated `start` or later. An entry that is dated before one written
+    earlier, or before there was netdp, was written with a clock that was behind: it counts in every period. So does all
+    that was written after the first entry dated `start` or later. A clock that is *ahead* opens the next year early, and
+    nothing in the ledger can tell; its entries count as soon as the clock is right again (`netdp peer doctor` looks at clocks).
     """
-    first = next((row for row, entry in enumerate(entries) if entry.time >= start), len(entries))
-    return entries[first:]
+    found, latest, begun = [], FIRST_DAY, False
+    for entry in entries:
+        begun = begun or entry.time >= start
+        if begun or entry.time < latest:
+            found.append(entry)
+        latest = max(latest, entry.time)
+    return found
 
 
 def smallest_roster(study: Any, me: int) -> tuple[int, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import math
 import os
@@ -72,7 +73,8 @@ def number(cell: Any, column: str, place: str) -> float:
     """The number in a cell, or a refusal; "nan", "inf" and "1_000" are none."""
     found = math.nan
     if isinstance(cell, int | float | np.integer | np.floating) and not isinstance(cell, bool):
-        found = float(cell)
+        with contextlib.suppress(OverflowError):
+            found = float(cell)
     elif isinstance(cell, str) and "_" not in cell:
         try:
             found = float(cell)

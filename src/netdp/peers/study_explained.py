@@ -20,7 +20,7 @@ _FEW = 150  # coalitions that are looked at for the sake of an explanation alone
 _HOW = {
     "masked-sum": "Each party publishes its numbers with noise and under one-time pads that cancel in the sum. What is "
     "published means nothing by itself; all of it together gives the noisy sum, and nothing else.",
-    "ring-sum": "A running total goes once round the parties, in the order of the list; each adds its numbers with its "
+    "ring-sum": "A running total goes round the parties, in the order of the list; each adds its numbers with its "
     "share of noise and sees the total so far. Two neighbours of a party that collude see what it added with its own "
     "share of noise only.",
     "gossip": "The parties add noise, then average with their neighbours again and again, with fresh noise each time. "

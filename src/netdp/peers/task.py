@@ -339,7 +339,10 @@ class Task(Strict):
             )
         if self.value == "single":
             return cells[0]
-        total = math.fsum(row[0] for row in cells)
+        try:
+            total = math.fsum(row[0] for row in cells)
+        except OverflowError:
+            raise InvalidValue("the numbers of this party are too large to add up; correct them") from None
         if self.value == "sum":
             return (total,)
         if not cells:

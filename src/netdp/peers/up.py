@@ -11,6 +11,7 @@ Processes come from a fork server that has loaded everything once: two hundred o
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import multiprocessing
 import os
@@ -29,14 +30,12 @@ from typing import Any
 import numpy as np
 
 from netdp.errors import InvalidValue, NetdpError
-from netdp.numerics.rounding import rounded_up
 from netdp.protocols import RingSum
 from netdp.views import Transcript
 from netdp.views.token import TokenTranscript
 
 from . import signatures
 from .identity import Identity
-from .policy import Limit, Policy
 from .rows import read_rows
 from .study import Study
 
@@ -238,20 +237,13 @@ def settle(draft: Study, folder: Path) -> tuple[Study, Path]:
         signatures.write(path, identity.card.name, signatures.sign(fresh, identity))
         policy = identity.home / "policy.toml"
         if not policy.exists():
-            policy.write_text(_policy_for(fresh, identity.card.name), "utf-8")
+            policy.write_text(_policy_for(fresh), "utf-8")
     return fresh, path
 
 
-def _policy_for(study: Study, name: str) -> str:
+def _policy_for(study: Study) -> str:
     """The policy of a party that exists for this study only: exactly what the study promises, once."""
     epsilon, against = study.privacy.epsilon, study.privacy.colluders
-    if (
-        study.settings.kind != "masked-sum"
-    ):  # the ledger keeps tables, whose chords lie a little above the promised curve
-        limit = Limit(against=against, per="study", epsilon=epsilon)
-        (verdict,) = Policy(delta=study.privacy.delta, limit=(limit,)).verdicts(study, [], study.index(name))
-        if epsilon < verdict.together <= 1.01 * epsilon:
-            epsilon = rounded_up(verdict.together, 6)
     return (
         "# Written by `netdp up` for a party that it made itself: it allows what the study promises, and no more.\n"
         f"delta = {study.privacy.delta!r}\nunit = \"{study.task.unit}\"\n\n"
@@ -295,6 +287,7 @@ def deal(study: Study, data: Path, folder: Path) -> dict[str, Path]:
 def party_process(home: str, study: str, data: str, events: Connection, record: str | None = None) -> None:
     """The life of one party's process; tells `events` what happens, as JSON."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends us
+    gc.freeze()  # what the fork server loaded stays shared: looking through it for garbage would copy it
     from .peer import prepare, run_peer
 
     def report(event: dict[str, Any]) -> None:
@@ -350,7 +343,9 @@ def up(
         running[name] = (process, ours)
 
     try:
-        for name in names:
+        for name in sorted(
+            names, key=study.index, reverse=True
+        ):  # who is dialled before who dials: see transport/grpc.py
             start(name)
         all_done: float | None = None
         refused: set[str] = set()
@@ -378,6 +373,7 @@ def up(
                     start(name)
                 elif name not in progress.outcomes:
                     progress.gone.setdefault(name, f"died (exit {code})" if code >= 0 else f"killed (signal {-code})")
+            time.sleep(1e-4 * len(running))  # looking at all of them costs: let news gather
             if watch is not None:
                 watch(progress)
             # not those that died: what they had said before may be all that the others need

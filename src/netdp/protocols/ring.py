@@ -260,7 +260,10 @@ def ring_add(token: IntArray, contribution: IntArray) -> IntArray:
         raise InvalidValue(f"the token has {before.shape} numbers, the contribution {added.shape}; they must be alike")
     with np.errstate(over="ignore"):
         after = before + added
-    if ((before ^ after) & (added ^ after) < 0).any():
+    # a sum of two numbers of one sign has another: its bit of the sign differs from both
+    signs = before ^ after
+    signs &= added ^ after
+    if signs.size and signs.min() < 0:
         raise InvalidValue("the token does not fit into 64 bits after this contribution: somebody added too much")
     return after
 

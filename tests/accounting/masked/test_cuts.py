@@ -143,3 +143,11 @@ def test_a_coalition_fixed_before_the_draw_faces_everybody_else():
     assert math.isinf(loss.worst_epsilon(chance / 2))
     assert float(against_any(protocol, 12).epsilon(1e-6)) == loss.worst_epsilon(1e-6)
     assert any("for this coalition and the mask graph as it is" in line for line in account(protocol, [0]).assumptions)
+
+
+def test_a_coalition_that_cuts_the_drawn_graph_was_not_fixed_before():
+    p = MaskedSum(graphs.ring(60), sigma=1.0, masks=4, mask_seed=3)
+    partners = sorted(int(v) for v in p.mask_graph.neighbors(0))
+    assert np.nanmax(account(p, partners).factor) == 1
+    with pytest.raises(InvalidValue, match="do cut parties off"):
+        account(p, partners, fixed_before_draw=True)

@@ -88,7 +88,16 @@ def _masked(
     fixed_before_draw: bool = False,
     progress: Progress | None = None,
 ) -> Guarantee:
-    if protocol.mask_graph is None or switch("fixed_before_draw", fixed_before_draw):
+    drawn = switch("fixed_before_draw", fixed_before_draw)
+    if protocol.mask_graph is None:
+        return against_any(protocol, len(observers))
+    if drawn:
+        sizes = component_sizes(protocol, observers)
+        if int(sizes[sizes > 0].min()) < protocol.n - len(observers):
+            raise InvalidValue(
+                f"fixed_before_draw: on the mask graph that was drawn these {len(observers)} observers do cut parties off, so what "
+                "they learn is known and more; account without it"
+            )
         return against_any(protocol, len(observers))
     return _guarantee(protocol, *_shared(protocol, component_sizes(protocol, observers), progress))
 
@@ -122,8 +131,10 @@ def against_any(protocol: MaskedSum, colluders: int) -> Guarantee:
     curve = ProfileCurve(curve.epsilons, np.minimum((curve.deltas + missed) * (1 + 4 * UNIT), 1.0))
     said_of = (
         *_common(protocol),
-        f"the {colluders} who collude were fixed before the mask graph was drawn: {protocol.masks} partners each from random "
-        f"rings, all orders equally likely; they cut somebody off with a probability of at most {missed:.2g}, which is part of δ",
+        f"the {colluders} who collude, and everybody's number, were fixed before the mask graph was drawn: before anybody could "
+        f"foresee its seed ({protocol.mask_seed}), of which SHAKE-256 is as good as random; {protocol.masks} partners each from "
+        f"random rings, all orders equally likely; they cut somebody off with a probability of at most {missed:.2g}, which is part "
+        "of δ",
     )
     return replace(_guarantee(protocol, curve, factor), assumptions=said_of, factor=None)
 

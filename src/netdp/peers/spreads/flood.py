@@ -31,12 +31,17 @@ class Flood(Spread):
         self._protocol, self._digest = protocol, roster_digest(roster)
 
     def advance(self, held: Mapping[Key, Item]) -> Moves:
-        found = [held.get(Key(Kind.CONTRIBUTION, self.attempt, u)) for u in self.roster]
-        if self.answer is None and all(item is not None and item.body[:32] == self._digest for item in found):
+        found: list[Item] = []
+        for u in self.roster:
+            item = held.get(Key(Kind.CONTRIBUTION, self.attempt, u))
+            if item is None or item.body[:32] != self._digest:
+                return Moves()
+            found.append(item)
+        if self.answer is None:
             p = self._protocol
             total = np.zeros(p.dimension, dtype=np.uint64)
             for item in found:
-                total += published(p, item)  # type: ignore[arg-type]
+                total += published(p, item)
             self.answer = masked_answer(p, self.attempt, self.roster, reduced(total, p.q))
         return Moves()
 

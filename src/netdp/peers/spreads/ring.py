@@ -49,7 +49,7 @@ class Ring(Spread):
             self._contributions = self._drawn()
         token = ring_add(token, self._contributions[hop // n])
         self._last = hop
-        body = token.astype("<i8").tobytes()
+        body = token.astype("<i8", copy=False).tobytes()
         if hop == n * self._protocol.rounds - 1:
             moves.published.append((Key(Kind.TOTAL, self.attempt, self._me), body))
         else:
@@ -57,21 +57,15 @@ class Ring(Spread):
         return moves
 
     def _arrived(self, held: Mapping[Key, Item]) -> tuple[int, IntArray] | None:
-        """The latest token that came to us and has not been handled: (our hop, what it holds)."""
+        """The token that came to us and has not been handled: (our hop, what it holds)."""
         n, d = self._protocol.n, self._protocol.dimension
         before = (self._me - 1) % n
-        hops = [
-            key.index + 1
-            for key, item in held.items()
-            if key.kind == Kind.TOKEN
-            and key.author == before
-            and key.attempt == self.attempt
-            and len(item.body) == 8 * d
-        ]
-        hop = max(hops, default=-1)
-        if hop <= self._last or hop % n != self._me:
-            if self._me == 0 and self._last < 0:
-                return 0, np.zeros(d, dtype=np.int64)
-            return None
-        item = held[Key(Kind.TOKEN, self.attempt, before, hop - 1)]
-        return hop, np.frombuffer(item.body, dtype="<i8").astype(np.int64)
+        if self._last < 0:  # we may have been here before and forgotten it: any hop that is ours
+            hops = [key.index + 1 for key in held if key[:3] == (Kind.TOKEN, self.attempt, before)]
+            hop = max((hop for hop in hops if hop % n == self._me), default=-1)
+        else:
+            hop = self._last + n
+        item = held.get(Key(Kind.TOKEN, self.attempt, before, hop - 1)) if hop >= 0 else None
+        if item is not None and len(item.body) == 8 * d:
+            return hop, np.frombuffer(item.body, dtype="<i8")
+        return (0, np.zeros(d, dtype=np.int64)) if self._me == 0 and self._last < 0 else None

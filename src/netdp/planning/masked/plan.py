@@ -84,6 +84,7 @@ def plan_masked(
     attempts: int = 1,
     absent: int = 0,
     masks: str | int = "complete",
+    mask_seed: int | None = None,
     grid: float | None = None,
 ) -> MaskedPlan:
     """The least noise of a `MaskedSum` against any `colluders` parties, all attempts and absences counted, and both ways to spread.
@@ -108,9 +109,15 @@ def plan_masked(
         raise InvalidValue(
             f'a plan takes masks="complete" or a degree, got {masks!r}; calibrate takes a given mask graph'
         )
+    drawn = masks != "complete"
+    if drawn and mask_seed is None:
+        raise InvalidValue(
+            f"masks={masks!r} draws a mask graph: give mask_seed=, a number that nobody could foresee when it was fixed who takes "
+            "part, such as one that all of them have tossed together"
+        )
     draft = MaskedSum(
         graph, sigma=sensitivity if grid is None else max(sensitivity, grid), masks=masks, sensitivity=sensitivity,
-        dimension=dimension, attempts=attempts, absent=absent, grid=grid,
+        dimension=dimension, attempts=attempts, absent=absent, grid=grid, mask_seed=mask_seed or 0,
     )  # fmt: skip
     noise = calibrate(draft, epsilon, delta, colluders=colluders).sigma
     honest, missed = fewest_together(draft, colluders, None)
@@ -123,6 +130,8 @@ def plan_masked(
     while not meets(found):  # the grid follows σ
         found = draft.replace(sigma=rounded_up(found.sigma * (1 + 1e-3)))
     role = "any single party" if colluders == 1 else f"any {colluders} parties together"
+    if drawn and colluders > 1:
+        role += " who were fixed before the mask graph was drawn"
     options, notes = [], []
     for spread in ("flood", "average"):
         protocol = found.replace(spread=spread)
