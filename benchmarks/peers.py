@@ -40,7 +40,7 @@ REPEATS = 3
 PATIENCE = 150.0
 BARE = 30.0
 MOST_BYTES = 12e9
-LONGEST = 180.0
+LONGEST = 120.0
 
 
 def warm() -> None:
@@ -260,17 +260,27 @@ def hops() -> str:
 
 def draft(n: int, numbers: int, spread: str = "flood") -> Any:
     """A masked mean of one number, or a histogram of many, among n parties on a random 6-regular graph."""
+    from netdp import MaskedSum, graphs
     from netdp.peers.study import Study
     from netdp.peers.task import Task
 
-    task = (
-        Task(kind="mean", column="x", bounds=(0.0, 1.0))
-        if numbers == 1
-        else Task(kind="histogram", column="x", bounds=(0.0, 1.0), bins=numbers)
-    )
-    return Study.plan(
-        "benchmark", task, [f"p{u}" for u in range(n)], graph=f"regular:{n},6,seed=0" if n > 6 else f"complete:{n}", epsilon=1.0, delta=1e-6,
-        colluders=max(1, n // 10), spread=spread, timing={"gather": PATIENCE, "patience": PATIENCE},
+    names, graph = [f"p{u}" for u in range(n)], f"regular:{n},6,seed=0" if n > 6 else f"complete:{n}"
+    timing = {"gather": PATIENCE, "patience": PATIENCE}
+    if numbers == 1:
+        task = Task(kind="mean", column="x", bounds=(0.0, 1.0))
+    else:
+        task = Task(kind="histogram", column="x", bounds=(0.0, 1.0), bins=numbers)
+    common: dict[str, Any] = {"graph": graph, "delta": 1e-6, "colluders": max(1, n // 10), "timing": timing}
+    if numbers <= 10**5:
+        return Study.plan("benchmark", task, names, epsilon=1.0, spread=spread, **common)
+    # the grid that planning would choose is too fine for so many numbers: state a coarser one
+    made = graphs.parse(graph)
+    p = MaskedSum(made, sigma=1.0, grid=2.0**-17, sensitivity=task.sensitivity, dimension=numbers, spread=spread)
+    return Study(
+        name="benchmark", task=task, timing=timing, party=[{"name": name} for name in names],
+        network={"edges": [(names[u], names[v]) for u, v in made.edges().tolist()]},
+        privacy={"epsilon": 8.0, "delta": 1e-6, "colluders": max(1, n // 10)},
+        protocol={"kind": "masked-sum", "sigma": p.sigma, "grid": p.step, "modulus": p.q, "spread": spread},
     )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from netdp import graphs
 from netdp.peers.messages import Announce, Done, Hello, Item, Key, Kind, roster_body
 from netdp.peers.party import Ended
+from netdp.peers.spreads.base import Answer
 
 _spec = importlib.util.spec_from_file_location("world", Path(__file__).parent / "world.py")
 _world = importlib.util.module_from_spec(_spec)
@@ -213,6 +214,18 @@ def lone_party(n=4, **settings):
 
 def vote(author, attempt, roster):
     return signed(Key(Kind.VOTE, attempt, author), roster_body(roster))
+
+
+def test_who_holds_the_answer_and_left_keeps_nobody_waiting():
+    _, party = lone_party(3)
+    party.resume(Answer(1, (0, 1, 2), np.zeros(1), b"d"), [], {})
+    party.received(1, [Done(1, b"d")], 1.0)
+    party.lost(1, 1.0)
+    assert not party.may_leave
+    party.received(2, [Done(1, b"d")], 1.0)
+    assert party.may_leave
+    party.linked(1, 1.0)  # it came back, and may have forgotten the answer
+    assert not party.may_leave
 
 
 def test_a_second_roster_for_the_same_attempt_is_refused():

@@ -112,7 +112,6 @@ class _Neighbour:
     knows: set[Key] = field(default_factory=set)
     pulled: set[Key] = field(default_factory=set)
     complaints: int = 0
-    done: bool = False
 
 
 class Party:
@@ -129,6 +128,7 @@ class Party:
         self._out: list[tuple[int, Message]] = []
         self._links: dict[int, _Neighbour] = {}
         self._greeted: set[int] = set()
+        self._done: set[int] = set()  # who holds the answer, also if it has left since
         self._held: dict[Key, Item] = {}
         self._tokens: dict[int, Key] = {}
         self._votes: dict[int, dict[int, Roster]] = defaultdict(dict)
@@ -156,6 +156,7 @@ class Party:
         """A link to this neighbour works."""
         self._now = now
         self._links[peer] = _Neighbour()
+        self._done.discard(peer)  # it says so again, if it still is
         if isinstance(self.outcome, Answer):  # somebody came back and needs us, but it cannot keep us for ever
             self._leave_by = min(max(self._leave_by, now + self.terms.patience), self._stay_until)
         have = tuple(key for key in self._held if key.kind.is_signed or key.author == peer)
@@ -239,7 +240,7 @@ class Party:
             return False
         if isinstance(self.outcome, Ended) or self._now >= self._leave_by:
             return True
-        return all(peer in self._links and self._links[peer].done for peer in self.terms.neighbours)
+        return self._done.issuperset(self.terms.neighbours)
 
     @property
     def status(self) -> dict[str, int]:
@@ -279,7 +280,7 @@ class Party:
                     link.pulled.add(key)
                     self._say(peer, item)
         else:
-            link.done = True
+            self._done.add(peer)
             mine = self.outcome
             if isinstance(mine, Answer) and message.attempt == mine.attempt and message.digest != mine.digest:
                 self.notes.append(f"party {peer} holds another answer to attempt {mine.attempt}: somebody cheats")
