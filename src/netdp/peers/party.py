@@ -27,16 +27,15 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from netdp.errors import InvalidValue, NetdpError
 
+from .exchange import Exchange, Neighbour
 from .messages import FORMAT, Announce, Done, Hello, Item, Key, Kind, Message, Pull, roster_of
 from .spreads.base import Answer, Spread
 
-PUSHED = 40_000
-"""Bytes: smaller items are sent to everybody at once, larger ones announced and sent to those who ask."""
 COMPLAINTS = 5
 """How many faults of one link are noted; more are only ignored."""
 SPARE = 8
@@ -104,16 +103,6 @@ class Ended:
     contributed: int
 
 
-@dataclass
-class _Neighbour:
-    """What is known of one neighbour on the present link."""
-
-    greeted: bool = False
-    knows: set[Key] = field(default_factory=set)
-    pulled: set[Key] = field(default_factory=set)
-    complaints: int = 0
-
-
 class Party:
     """One party. Feed it `linked`, `lost`, `received` and `tick`; then take what it has to say with `outbox()`."""
 
@@ -123,20 +112,14 @@ class Party:
         self.notes: list[str] = []
         self.refusals: list[tuple[int, str]] = []
         """Links to be closed, and why."""
-        self.sent: set[tuple[int, int, int]] = set()
-        """Who got something in which round: (attempt, round, to)."""
-        self._out: list[tuple[int, Message]] = []
-        self._links: dict[int, _Neighbour] = {}
+        self._exchange = Exchange(self._is_passed_on, terms.patience / 4)
         self._greeted: set[int] = set()
         self._done: set[int] = set()  # who holds the answer, also if it has left since
-        self._held: dict[Key, Item] = {}
+        self._held = self._exchange.held
         self._tokens: dict[int, Key] = {}
         self._votes: dict[int, dict[int, Roster]] = defaultdict(dict)
         self._sealed: dict[int, Roster] = {}
         self._spreads: dict[int, Spread] = {}
-        self._addressed: dict[int, dict[Key, Item]] = defaultdict(dict)
-        self._offers: dict[Key, set[int]] = defaultdict(set)
-        self._asked: dict[Key, int] = {}
         self._mine: dict[int, Item] = {}
         self._fallbacks: set[int] = set()
         self._listening = False
@@ -155,29 +138,21 @@ class Party:
     def linked(self, peer: int, now: float) -> None:
         """A link to this neighbour works."""
         self._now = now
-        self._links[peer] = _Neighbour()
+        self._exchange.link(peer)
         self._done.discard(peer)  # it says so again, if it still is
         if isinstance(self.outcome, Answer):  # somebody came back and needs us, but it cannot keep us for ever
             self._leave_by = min(max(self._leave_by, now + self.terms.patience), self._stay_until)
-        have = tuple(key for key in self._held if key.kind.is_signed or key.author == peer)
-        self._out.append((peer, Hello(self.terms.study, self.terms.version, have)))
+        self._exchange.tell(peer, Hello(self.terms.study, self.terms.version, self._exchange.have_for(peer)))
 
     def lost(self, peer: int, now: float) -> None:
         """The link to this neighbour is gone; what was on its way may or may not have arrived."""
         self._now = now
-        self._links.pop(peer, None)
-        self._out = [(to, message) for to, message in self._out if to != peer]
-        for key in [key for key, asked in self._asked.items() if asked == peer]:
-            del self._asked[key]
-            self._offers[key].discard(peer)
-            self._ask(key)
-        for offered in self._offers.values():
-            offered.discard(peer)
+        self._exchange.unlink(peer, now)
 
     def received(self, peer: int, messages: list[Message], now: float) -> None:
         """Something arrived from a neighbour."""
         self._now = now
-        link = self._links.get(peer)
+        link = self._exchange.links.get(peer)
         if link is None:
             return
         # What a neighbour holds in our name comes first: we must not contribute before we have seen it.
@@ -188,7 +163,7 @@ class Party:
                 link.complaints += 1
                 if link.complaints <= COMPLAINTS:
                     self.notes.append(f"ignored from party {peer}: {problem}")
-            if peer not in self._links:
+            if peer not in self._exchange.links:
                 return
         self._advance()
 
@@ -200,6 +175,7 @@ class Party:
     def tick(self, now: float) -> None:
         """The clock shows `now`."""
         self._now = now
+        self._exchange.ask_again(now)
         self._advance()
         if self.outcome is None and now >= self.deadline:
             self._give_up()
@@ -207,13 +183,17 @@ class Party:
 
     def outbox(self) -> list[tuple[int, Message]]:
         """What to send to whom, in this order; forgotten here once it is taken."""
-        out, self._out = self._out, []
-        return out
+        return self._exchange.outbox()
+
+    @property
+    def sent(self) -> set[tuple[int, int, int]]:
+        """Who got something in which round: (attempt, round, to)."""
+        return self._exchange.sent
 
     def holdings(self) -> tuple[list[Item], dict[int, list[Item]]]:
         """What others may still need of a party that holds the answer: signed items, and what is for single neighbours."""
         signed = [item for key, item in self._held.items() if key.kind.is_signed]
-        return signed, {peer: list(items.values()) for peer, items in self._addressed.items()}
+        return signed, {peer: list(items.values()) for peer, items in self._exchange.addressed.items()}
 
     def resume(self, answer: Answer, signed: list[Item], addressed: Mapping[int, list[Item]]) -> None:
         """Go on as a party that held this answer before it was stopped: others may wait for what it alone had."""
@@ -221,7 +201,7 @@ class Party:
             if item.key not in self._held:
                 self._keep(item)
         for peer, items in addressed.items():
-            self._addressed[peer] = {item.key: item for item in items}
+            self._exchange.addressed[peer] = {item.key: item for item in items}
         self._finish(answer)
         self._advance()
 
@@ -229,9 +209,10 @@ class Party:
     def wake(self) -> float:
         """When to tick at the latest."""
         if self.outcome is not None:
-            return self._leave_by
+            return min(self._leave_by, self._exchange.wake)
         waiting = self._born + self.terms.grace
-        return min(self.deadline, waiting) if self._now < waiting else self.deadline
+        soonest = min(self.deadline, self._exchange.wake)
+        return min(soonest, waiting) if self._now < waiting else soonest
 
     @property
     def may_leave(self) -> bool:
@@ -247,18 +228,18 @@ class Party:
         """How far it is: for progress shown to people."""
         return {
             "attempt": self.attempt,
-            "links": sum(link.greeted for link in self._links.values()),
+            "links": sum(link.greeted for link in self._exchange.links.values()),
             "votes": len(self._votes[self.attempt]),
             "contributions": sum(key.kind == Kind.CONTRIBUTION and key.attempt == self.attempt for key in self._held),
         }
 
     # ── hearing ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _hear(self, peer: int, link: _Neighbour, message: Message) -> None:
+    def _hear(self, peer: int, link: Neighbour, message: Message) -> None:
         if isinstance(message, Hello):
             if link.greeted:
                 raise InvalidValue("a second Hello")
-            self._greet(peer, link, message)
+            self._greet(peer, message)
         elif not link.greeted:
             raise InvalidValue(f"a {type(message).__name__} before the Hello")
         elif isinstance(message, Item):
@@ -266,26 +247,17 @@ class Party:
                 link.knows.add(message.key)
             self._take(peer, message)
         elif isinstance(message, Announce):
-            for key in message.keys:
-                if key.kind.is_signed and self._plausible(key):
-                    link.knows.add(key)
-                    if key not in self._held:
-                        self._offers[key].add(peer)
-                        self._ask(key)
+            plausible = (key for key in message.keys if key.kind.is_signed and self._plausible(key))
+            self._exchange.announced(peer, plausible, self._now)
         elif isinstance(message, Pull):
-            for key in message.keys:
-                item = self._held.get(key)
-                # an honest neighbour asks once; one that asks again and again would fill our memory
-                if item is not None and key.kind.is_signed and key not in link.pulled:
-                    link.pulled.add(key)
-                    self._say(peer, item)
+            self._exchange.pulled(peer, message.keys)
         else:
             self._done.add(peer)
             mine = self.outcome
             if isinstance(mine, Answer) and message.attempt == mine.attempt and message.digest != mine.digest:
                 self.notes.append(f"party {peer} holds another answer to attempt {mine.attempt}: somebody cheats")
 
-    def _greet(self, peer: int, link: _Neighbour, hello: Hello) -> None:
+    def _greet(self, peer: int, hello: Hello) -> None:
         problem = None
         if hello.format != FORMAT:
             problem = f"it speaks format {hello.format}, we speak {FORMAT}: install the same version of netdp"
@@ -293,24 +265,15 @@ class Party:
             problem = f"it runs another study ({hello.study.hex()[:16]}…, not {self.terms.study.hex()[:16]}…)"
         if problem is not None:
             self.refusals.append((peer, problem))
-            self._links.pop(peer, None)
+            self._exchange.unlink(peer, self._now)
             return
-        link.greeted = True
-        link.knows = {
-            key for key in hello.have if self._plausible(key) and (key.kind.is_signed or key.author == self.me)
-        }
+        knows = {key for key in hello.have if self._plausible(key) and (key.kind.is_signed or key.author == self.me)}
         # It holds something in our name that we have forgotten: nothing is contributed there before we have seen it.
-        self._claimed |= {key for key in link.knows if key.kind == Kind.CONTRIBUTION and key.author == self.me}
+        self._claimed |= {key for key in knows if key.kind == Kind.CONTRIBUTION and key.author == self.me}
         self._greeted.add(peer)
-        theirs_first = sorted(self._held.values(), key=lambda item: item.key.author != peer)
-        for item in theirs_first:
-            if self._is_passed_on(item.key):
-                self._offer(peer, item)
-        for item in self._addressed[peer].values():
-            if item.key not in link.knows:
-                self._say(peer, item)
+        self._exchange.greet(peer, knows)
         if isinstance(self.outcome, Answer):
-            self._out.append((peer, Done(self.outcome.attempt, self.outcome.digest)))
+            self._exchange.tell(peer, Done(self.outcome.attempt, self.outcome.digest))
 
     def _plausible(self, key: Key) -> bool:
         """Whether an honest party could make such an item: there are finitely many, so nobody can fill our memory."""
@@ -346,10 +309,9 @@ class Party:
         if key.author == self.me and key.kind in (Kind.VOTE, Kind.CONTRIBUTION):
             self._hand.adopt(item, self._votes[key.attempt].get(self.me))
             self.notes.append(f"taken back from party {peer}: our own {key.kind.name.lower()} of attempt {key.attempt}")
-        self._asked.pop(key, None)
-        self._offers.pop(key, None)
+        self._exchange.arrived(key)
         self._keep(passed := item.passed_on())
-        self._pass_on(passed)
+        self._exchange.pass_on(passed)
 
     def _is_due(self, key: Key) -> bool:
         """Whether a state or token belongs to a sealed roster; who sends one has sent us all votes of it before."""
@@ -387,64 +349,19 @@ class Party:
         elif key.kind == Kind.FALLBACK:
             self._fallbacks.add(key.attempt)
 
-    # ── saying ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
     def _is_passed_on(self, key: Key) -> bool:
+        """Whether everybody should get it: all that is signed, but contributions only once their roster is to be flooded."""
         if key.kind != Kind.CONTRIBUTION:
             return key.kind.is_signed
         spread = self._spreads.get(key.attempt)
         return spread is not None and spread.passes_on
-
-    def _pass_on(self, item: Item) -> None:
-        if self._is_passed_on(item.key):
-            for peer, link in self._links.items():
-                if link.greeted:
-                    self._offer(peer, item)
-
-    def _offer(self, peer: int, item: Item) -> None:
-        knows = self._links[peer].knows
-        if item.key in knows:
-            return
-        if len(item.body) <= PUSHED:
-            self._say(peer, item)
-        else:
-            knows.add(item.key)  # that there is such an item
-            self._out.append((peer, Announce((item.key,))))
-
-    def _say(self, peer: int, item: Item) -> None:
-        self._links[peer].knows.add(item.key)
-        self._out.append((peer, item))
-        key = item.key
-        if key.kind in (Kind.CONTRIBUTION, Kind.STATE, Kind.TOKEN):
-            when = item.hops if key.kind.is_signed else key.index
-            self.sent.add((key.attempt, when, peer))
-
-    def _ask(self, key: Key) -> None:
-        """Ask one of those who offered it, one at a time."""
-        if key in self._asked or key in self._held:
-            return
-        for peer in sorted(self._offers[key]):
-            if peer in self._links:
-                self._asked[key] = peer
-                self._out.append((peer, Pull((key,))))
-                return
-
-    def _send_to(self, peer: int, item: Item) -> None:
-        """To one neighbour, now or as soon as there is a link, again after every new link until it has it."""
-        kept = self._addressed[peer]
-        if item.key.kind == Kind.TOKEN:
-            kept.clear()  # a later token makes all earlier ones superfluous
-        kept[item.key] = item
-        link = self._links.get(peer)
-        if link is not None and link.greeted and item.key not in link.knows:
-            self._say(peer, item)
 
     # ── deciding ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _vote(self, attempt: int, roster: Roster) -> None:
         item = self._hand.vote(attempt, roster)
         self._keep(item)
-        self._pass_on(item)
+        self._exchange.pass_on(item)
 
     def _seal(self) -> None:
         """Note rosters that all their members have voted for."""
@@ -478,11 +395,11 @@ class Party:
                 continue
             moves = spread.advance(self._held)
             for peer, item in moves.addressed:
-                self._send_to(peer, item)
+                self._exchange.send_to(peer, item)
             for key, body in moves.published:
                 item = self._hand.sign(key, body)
                 self._keep(item)
-                self._pass_on(item)
+                self._exchange.pass_on(item)
             if moves.addressed:
                 self.deadline = max(self.deadline, self._now + self.terms.patience)
             if spread.answer is not None:
@@ -508,7 +425,7 @@ class Party:
             return
         item = self._hand.contribute(attempt, roster)
         self._keep(item)
-        self._pass_on(item)
+        self._exchange.pass_on(item)
 
     def _give_up(self) -> None:
         """The time of this attempt is over."""
@@ -556,7 +473,7 @@ class Party:
         """Averaging is stuck: let everybody pass contributions on."""
         item = self._hand.sign(Key(Kind.FALLBACK, attempt, self.me), b"")
         self._keep(item)
-        self._pass_on(item)
+        self._exchange.pass_on(item)
         self._fall_back(attempt)
         self.deadline = self._now + self.terms.patience
         self.notes.append(f"attempt {attempt}: averaging is stuck, contributions are passed on instead")
@@ -567,15 +484,13 @@ class Party:
 
     def _pass_on_contributions(self, attempt: int) -> None:
         for key in [key for key in self._held if key.kind == Kind.CONTRIBUTION and key.attempt == attempt]:
-            self._pass_on(self._held[key])
+            self._exchange.pass_on(self._held[key])
 
     def _finish(self, answer: Answer) -> None:
         self.outcome = answer
         self._leave_by = self._now + self.terms.patience
         self._stay_until = self._now + 10 * self.terms.patience
-        for peer, link in self._links.items():
-            if link.greeted:
-                self._out.append((peer, Done(answer.attempt, answer.digest)))
+        self._exchange.tell_all(Done(answer.attempt, answer.digest))
 
     def _end(self, reason: str) -> None:
         self.outcome = Ended(reason, len(self._mine))

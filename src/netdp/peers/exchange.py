@@ -1,0 +1,178 @@
+"""What each neighbour holds, as far as we know, and what to say to it next.
+
+Items that are passed on go to everybody who lacks them: small ones at once, large ones to who asks. Items for one
+neighbour are kept and said again on every new link until it has them. All this is about who lacks what; whether an item
+is right, and what follows from it, is for `netdp.peers.party`.
+
+Memory is bounded whatever a neighbour says: what it claims to hold or asks for is noted only for keys that an honest
+party could make, and it is given each large item once per link. An item that somebody announced and does not send is
+asked of another after `waiting` seconds.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from .messages import Announce, Item, Key, Kind, Message, Pull
+
+PUSHED = 40_000
+"""Bytes: smaller items are sent to everybody at once, larger ones announced and sent to those who ask."""
+
+
+@dataclass
+class Neighbour:
+    """What is known of one neighbour on the present link."""
+
+    greeted: bool = False
+    knows: set[Key] = field(default_factory=set)
+    pulled: set[Key] = field(default_factory=set)
+    complaints: int = 0
+
+
+class Exchange:
+    """Links to neighbours and what is held; `is_passed_on` says which items everybody should get."""
+
+    def __init__(self, is_passed_on: Callable[[Key], bool], waiting: float) -> None:
+        self.held: dict[Key, Item] = {}
+        self.links: dict[int, Neighbour] = {}
+        self.addressed: dict[int, dict[Key, Item]] = defaultdict(dict)
+        self.sent: set[tuple[int, int, int]] = set()
+        """Who got something in which round: (attempt, round, to)."""
+        self._is_passed_on, self._waiting = is_passed_on, waiting
+        self._out: list[tuple[int, Message]] = []
+        self._offers: dict[Key, set[int]] = defaultdict(set)
+        self._asked: dict[Key, tuple[int, float]] = {}
+
+    # ── links ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def link(self, peer: int) -> None:
+        """A new link, on which nothing is known."""
+        self.links[peer] = Neighbour()
+
+    def unlink(self, peer: int, now: float) -> None:
+        """The link is gone, with what was to go over it; what was asked of it is asked of others."""
+        self.links.pop(peer, None)
+        self._out = [(to, message) for to, message in self._out if to != peer]
+        for offered in self._offers.values():
+            offered.discard(peer)
+        for key in [key for key, (asked, _) in self._asked.items() if asked == peer]:
+            del self._asked[key]
+            self._ask(key, now)
+
+    def greet(self, peer: int, knows: set[Key]) -> None:
+        """The neighbour has said what it holds: say what it lacks, first what is in its own name."""
+        link = self.links[peer]
+        link.greeted, link.knows = True, knows
+        for item in sorted(self.held.values(), key=lambda item: item.key.author != peer):
+            if self._is_passed_on(item.key):
+                self._offer(peer, item)
+        for item in self.addressed[peer].values():
+            if item.key not in knows:
+                self.say(peer, item)
+
+    def is_greeted(self, peer: int) -> bool:
+        """Whether the neighbour has said hello on the present link."""
+        return peer in self.links and self.links[peer].greeted
+
+    def have_for(self, peer: int) -> tuple[Key, ...]:
+        """What to claim in a hello: all that is passed on, and what came from this neighbour."""
+        return tuple(key for key in self.held if key.kind.is_signed or key.author == peer)
+
+    # ── saying ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def tell(self, peer: int, message: Message) -> None:
+        """Say something that is no item."""
+        self._out.append((peer, message))
+
+    def tell_all(self, message: Message) -> None:
+        """Say it to all who have said hello."""
+        for peer, link in self.links.items():
+            if link.greeted:
+                self._out.append((peer, message))
+
+    def pass_on(self, item: Item) -> None:
+        """To everybody who lacks it, if it is for everybody."""
+        if self._is_passed_on(item.key):
+            for peer, link in self.links.items():
+                if link.greeted:
+                    self._offer(peer, item)
+
+    def send_to(self, peer: int, item: Item) -> None:
+        """To one neighbour, now or as soon as there is a link, again after every new link until it has it."""
+        kept = self.addressed[peer]
+        if item.key.kind == Kind.TOKEN:
+            kept.clear()  # a later token makes all earlier ones superfluous
+        kept[item.key] = item
+        if self.is_greeted(peer) and item.key not in self.links[peer].knows:
+            self.say(peer, item)
+
+    def say(self, peer: int, item: Item) -> None:
+        """Send an item."""
+        self.links[peer].knows.add(item.key)
+        self._out.append((peer, item))
+        key = item.key
+        if key.kind in (Kind.CONTRIBUTION, Kind.STATE, Kind.TOKEN):
+            self.sent.add((key.attempt, item.hops if key.kind.is_signed else key.index, peer))
+
+    def outbox(self) -> list[tuple[int, Message]]:
+        """What to send to whom, in this order; forgotten here once it is taken."""
+        out, self._out = self._out, []
+        return out
+
+    def _offer(self, peer: int, item: Item) -> None:
+        knows = self.links[peer].knows
+        if item.key in knows:
+            return
+        if len(item.body) <= PUSHED:
+            self.say(peer, item)
+        else:
+            knows.add(item.key)  # that there is such an item
+            self._out.append((peer, Announce((item.key,))))
+
+    # ── asking ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def announced(self, peer: int, keys: Iterable[Key], now: float) -> None:
+        """A neighbour has these."""
+        for key in keys:
+            self.links[peer].knows.add(key)
+            if key not in self.held:
+                self._offers[key].add(peer)
+                self._ask(key, now)
+
+    def pulled(self, peer: int, keys: Iterable[Key]) -> None:
+        """A neighbour wants these. An honest one asks once; one that asks again and again would fill our memory."""
+        link = self.links[peer]
+        for key in keys:
+            item = self.held.get(key)
+            if item is not None and key.kind.is_signed and key not in link.pulled:
+                link.pulled.add(key)
+                self.say(peer, item)
+
+    def arrived(self, key: Key) -> None:
+        """It need not be asked for any more."""
+        self._asked.pop(key, None)
+        self._offers.pop(key, None)
+
+    def ask_again(self, now: float) -> None:
+        """Ask others for what did not come in time."""
+        for key in [key for key, (_, since) in self._asked.items() if now >= since + self._waiting]:
+            peer, _ = self._asked.pop(key)
+            self._offers[key].discard(peer)
+            self._ask(key, now)
+
+    @property
+    def wake(self) -> float:
+        """When `ask_again` has something to do, at the earliest."""
+        return min((since for _, since in self._asked.values()), default=float("inf")) + self._waiting
+
+    def _ask(self, key: Key, now: float) -> None:
+        """Ask one of those who offered it, one at a time."""
+        if key in self._asked or key in self.held:
+            return
+        for peer in sorted(self._offers[key]):
+            if peer in self.links:
+                self._asked[key] = (peer, now)
+                self._out.append((peer, Pull((key,))))
+                return
