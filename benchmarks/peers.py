@@ -262,7 +262,7 @@ def draft(n: int, numbers: int, spread: str = "flood") -> Any:
     """A masked mean of one number, or a histogram of many, among n parties on a random 6-regular graph."""
     from netdp import MaskedSum, graphs
     from netdp.peers.study import Study
-    from netdp.peers.task import Task
+    from netdp.peers.study.task import Task
 
     names, graph = [f"p{u}" for u in range(n)], f"regular:{n},6,seed=0" if n > 6 else f"complete:{n}"
     timing = {"gather": PATIENCE, "patience": PATIENCE}

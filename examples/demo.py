@@ -112,7 +112,7 @@ def what_only_the_demo_knows(task: Any) -> tuple[float, Any]:
 def is_in_ledger(home: Path, study: Any) -> bool:
     """Whether the ledger in a clinic's folder is whole, signed by its owner, and has this study in it."""
     from netdp.peers.identity import Identity
-    from netdp.peers.store import Store
+    from netdp.peers.ledger.store import Store
 
     with Store.open(home / "peer.db", read_only=True) as store:
         store.verify(Identity.load(home).card)

@@ -6,11 +6,11 @@ import sqlite3
 
 import pytest
 
-from netdp.peers.database import trigger
 from netdp.peers.identity import Identity
-from netdp.peers.ledger import Entry, total
-from netdp.peers.policy import Policy
-from netdp.peers.store import Store
+from netdp.peers.ledger.database import trigger
+from netdp.peers.ledger.entries import Entry, total
+from netdp.peers.ledger.policy import Policy
+from netdp.peers.ledger.store import Store
 
 STUDIES = [
     ("waits in the emergency rooms of all hospitals in the north", ("ann", "bob", "cy", "dan"), "party", "2025-12-30"),

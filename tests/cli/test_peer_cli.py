@@ -201,7 +201,7 @@ def test_alone_it_ends_without_an_answer_and_nothing_is_published(run, pair, mon
 def test_answers_in_words(task, total, words):
     from netdp.cli.peer_words import outcome_lines
     from netdp.peers.study import Study
-    from netdp.peers.task import Task
+    from netdp.peers.study.task import Task
 
     study = Study.plan("s", Task(**task), NAMES[:4], graph="complete:4", epsilon=1.0, delta=1e-6, colluders=2)
     told = {"ok": True, "party": "ash", "answer": study.answer(total, 3), "attempt": 2, "roster": list(NAMES[:3]),

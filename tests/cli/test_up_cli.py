@@ -5,7 +5,7 @@ import json
 import pytest
 
 from netdp.peers.study import Study
-from netdp.peers.task import Task
+from netdp.peers.study.task import Task
 
 NAMES = ("ann", "bob", "cy", "dee")
 

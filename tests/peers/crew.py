@@ -18,14 +18,13 @@ import numpy as np
 
 from netdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from netdp.peers import peer as peers
-from netdp.peers import signatures
 from netdp.peers.identity import Identity
+from netdp.peers.ledger.policy import Policy
+from netdp.peers.ledger.store import Store
 from netdp.peers.messages import Item, Kind, decode
-from netdp.peers.policy import Policy
-from netdp.peers.store import Store
 from netdp.peers.streams import context, noise_words
-from netdp.peers.study import Study
-from netdp.peers.task import Task
+from netdp.peers.study import Study, signatures
+from netdp.peers.study.task import Task
 from netdp.peers.transport.grpc import GrpcTransport
 from netdp.peers.up import deal, party_process, settle, up
 from netdp.protocols import MaskedSum

@@ -11,12 +11,12 @@ import types
 import pytest
 
 from netdp.errors import InvalidValue, LinkLost, Refused
-from netdp.peers import doctor, reach, signatures
+from netdp.peers import doctor, reach
 from netdp.peers.identity import Identity
-from netdp.peers.policy import Policy
-from netdp.peers.store import Store
-from netdp.peers.study import Study
-from netdp.peers.task import Task
+from netdp.peers.ledger.policy import Policy
+from netdp.peers.ledger.store import Store
+from netdp.peers.study import Study, signatures
+from netdp.peers.study.task import Task
 from netdp.peers.transport import grpc as real
 from netdp.peers.transport.grpc import GrpcTransport
 

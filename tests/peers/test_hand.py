@@ -9,11 +9,11 @@ from netdp.errors import NetdpError, Refused
 from netdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from netdp.peers.hand import Pen, longest_bodies
 from netdp.peers.identity import Identity
+from netdp.peers.ledger.store import Store
 from netdp.peers.messages import Item, Key, Kind, roster_body, roster_digest, signed_bytes
-from netdp.peers.store import Store
 from netdp.peers.streams import context, noise_words
 from netdp.peers.study import Study
-from netdp.peers.task import Task
+from netdp.peers.study.task import Task
 from netdp.protocols.masked_steps import from_bytes, opened, quantised, quantised_records, reduced
 
 NAMES = ("ann", "bob", "cyd", "dan", "eve")

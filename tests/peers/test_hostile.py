@@ -155,7 +155,7 @@ def test_nonsense_changes_nothing(tmp_path, spread):
     assert len(about) <= 30
     bound = 4 * 4 * (one.study.privacy.attempts + 8)
     assert len(victim.party._held) <= bound + 3 * 200
-    assert len(victim.party._offers) <= bound
+    assert len(victim.party._exchange._offers) <= bound
     assert max(waited) <= 4 * bound
     one.check_files()
 
@@ -184,14 +184,14 @@ def test_too_large_a_frame_breaks_the_link_and_nothing_else(tmp_path):
 
 def lie(monkeypatch, liar, kind, body):
     """Let a party say `body(to, item)` instead of what it should, in all items of a kind that are its own."""
-    honest = liar.party._say
+    honest = liar.party._exchange.say
 
     def say(peer, item):
         if item.key.kind == kind and item.key.author == liar.me:
             item = signed(liar, item.key, body(peer, item))
         honest(peer, item)
 
-    monkeypatch.setattr(liar.party, "_say", say)
+    monkeypatch.setattr(liar.party._exchange, "say", say)
 
 
 @pytest.mark.parametrize("wrong", [lambda body: body[:-1], lambda body: body + b"xxxx", lambda body: b""])

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from netdp import graphs
-from netdp.peers.messages import Announce, Done, Hello, Item, Key, Kind, roster_body
-from netdp.peers.party import Ended
+from netdp.peers.messages import Announce, Done, Hello, Item, Key, Kind, Pull, roster_body
 from netdp.peers.spreads.base import Answer
+from netdp.peers.terms import Ended
 
 _spec = importlib.util.spec_from_file_location("world", Path(__file__).parent / "world.py")
 _world = importlib.util.module_from_spec(_spec)
@@ -325,3 +325,20 @@ def test_wrong_states_lead_to_flooding_and_the_right_sum():
     world.watch = watch
     everybody(world).run()
     world.check_answers(range(4))
+
+
+def test_what_is_announced_and_does_not_come_is_asked_of_another():
+    _, party = lone_party()
+    key = Key(Kind.CONTRIBUTION, 1, 3)
+    for liar in (1, 2):
+        party.received(liar, [Announce((key,))], 0.0)
+    assert party.outbox() == [(1, Pull((key,)))]
+    party.tick(party.wake)
+    assert party.outbox() == []
+    later = party.terms.patience / 4
+    assert party.wake <= later
+    party.tick(later)
+    assert party.outbox() == [(2, Pull((key,)))]
+    party.lost(2, later)
+    party.received(1, [Announce((key,))], later)  # nobody else has it: the first is asked again
+    assert party.outbox() == [(1, Pull((key,)))]

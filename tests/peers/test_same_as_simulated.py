@@ -10,11 +10,11 @@ import pytest
 
 from netdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from netdp.peers.identity import Identity
+from netdp.peers.ledger.store import Store
 from netdp.peers.peer import Peer
-from netdp.peers.store import Store
 from netdp.peers.streams import context, noise_words
 from netdp.peers.study import Study
-from netdp.peers.task import Task
+from netdp.peers.study.task import Task
 from netdp.peers.transport.memory import MemoryNetwork, VirtualClock
 from netdp.peers.up import transcript_of
 from netdp.protocols.masked_steps import opened, quantised

@@ -20,9 +20,9 @@ from netdp.errors import InvalidValue, NetdpError, Refused
 from netdp.peers import identity as identities
 from netdp.peers.hand import Pen
 from netdp.peers.identity import Identity
+from netdp.peers.ledger.store import Store
 from netdp.peers.messages import Kind
 from netdp.peers.peer import prepare, run_peer
-from netdp.peers.store import Store
 from netdp.peers.study import Study
 from netdp.peers.up import REFUSED, exit_code, party_process, run_study, settle
 

@@ -19,7 +19,7 @@ from netdp.peers.messages import roster_digest
 from netdp.peers.peer import prepare
 from netdp.peers.streams import context, noise_words
 from netdp.peers.study import Study
-from netdp.peers.task import Task
+from netdp.peers.study.task import Task
 from netdp.protocols.masked_steps import from_bytes, quantised
 
 sys.path.append(str(Path(__file__).parent))

@@ -14,9 +14,10 @@ from netdp import MaskedSum
 from netdp.errors import Refused
 from netdp.graphs import Graph, complete
 from netdp.peers.messages import Item, Key, Kind, decode, encode, roster_body, roster_digest
-from netdp.peers.party import Ended, Party, Terms
+from netdp.peers.party import Party
 from netdp.peers.spreads.average import Average
 from netdp.peers.spreads.flood import Flood
+from netdp.peers.terms import Ended, Terms
 from netdp.protocols.masked_steps import contribution, quantised, to_bytes
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from netdp.errors import InvalidValue
-from netdp.peers.ledger import entry_of, total
+from netdp.peers.ledger.entries import entry_of, total
 from netdp.peers.study import Study
-from netdp.peers.task import Task
+from netdp.peers.study.task import Task
 from netdp.peers.up import UpResult
 from netdp.report.run_picture import (
     coalition_sizes,

@@ -11,7 +11,7 @@ import typer
 from . import flags
 
 if TYPE_CHECKING:
-    from netdp.peers.ledger import Entry
+    from netdp.peers.ledger.entries import Entry
 
 app = typer.Typer(
     help="What a party's studies have cost it so far, and whether its ledger is as it was written.",
@@ -47,28 +47,28 @@ def show_ledger(
     """List the entries of a ledger, and what others have learnt from all of them together."""
     from netdp.errors import InvalidValue
     from netdp.numerics.checks import check_delta
-    from netdp.peers import ledger
-    from netdp.peers.policy import Policy
-    from netdp.peers.store import Store
+    from netdp.peers.ledger import entries as book
+    from netdp.peers.ledger.policy import Policy
+    from netdp.peers.ledger.store import Store
 
     from .show import show
 
     if year is not None and since is not None:
         raise InvalidValue("--year and --since both say when to begin; give one of them")
-    start, end = ledger.year(year) if year is not None else (None if since is None else ledger.utc_text(since), None)
+    start, end = book.year(year) if year is not None else (None if since is None else book.utc_text(since), None)
     policy = Policy.read(home / "policy.toml") if (home / "policy.toml").exists() else None
     level = float(check_delta(delta if delta is not None else policy.delta if policy is not None else 1e-6))
     with Store.open(home / "peer.db", read_only=True) as store:
         store.verify()  # totals of a broken ledger would mean nothing
         whole = store.entries()
-    chosen = [(row, entry) for row, entry in enumerate(whole, 1) if entry in ledger.between([entry], start, end)]
+    chosen = [(row, entry) for row, entry in enumerate(whole, 1) if entry in book.between([entry], start, end)]
     entries = [entry for _, entry in chosen]
     if against is not None:
-        wanted: list[int | str] = [_who(against, ledger.observers(whole))]
+        wanted: list[int | str] = [_who(against, book.observers(whole))]
     else:
         wanted = sorted({*_SIZES, *(limit.against for limit in (policy.limits if policy is not None else ()))})
     totals = [_total(entries, who, level) for who in wanted]
-    named = [_total(entries, who, level) for who in ledger.observers(entries)] if against is None else []
+    named = [_total(entries, who, level) for who in book.observers(entries)] if against is None else []
     named.sort(key=lambda one: -_order(one["record"]))
     alone = [_total([entry], wanted[0], level)["record"] for entry in entries]
     data = {
@@ -94,8 +94,8 @@ def verify(home: Home, json: flags.Json = None) -> None:
     An older copy of the whole file cannot be told from the file alone.
     """
     from netdp.peers.identity import Identity
-    from netdp.peers.ledger import LedgerBroken
-    from netdp.peers.store import Store
+    from netdp.peers.ledger.entries import LedgerBroken
+    from netdp.peers.ledger.store import Store
 
     from .show import show
 
@@ -135,7 +135,7 @@ def _who(text: str, known: list[str]) -> int | str:
 
 def _total(entries: list[Entry], against: int | str, delta: float) -> dict[str, Any]:
     """ε about one record and about all data; None where there is no bound."""
-    from netdp.peers.ledger import total
+    from netdp.peers.ledger.entries import total
 
     found = {unit: float(total(entries, against, unit).epsilon(delta)) for unit in ("record", "party")}
     return {"against": against, **{unit: value if math.isfinite(value) else None for unit, value in found.items()}}

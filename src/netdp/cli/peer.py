@@ -47,7 +47,7 @@ def init(
     """Make a party: secret keys, a policy to edit, and the public card to send to the others. Overwrites nothing."""
     from netdp.errors import Refused
     from netdp.peers.identity import Identity
-    from netdp.peers.policy import Policy
+    from netdp.peers.ledger.policy import Policy
 
     for there in (home / "keys", home / "card.json"):
         if there.exists():
@@ -173,8 +173,8 @@ def run(
     """
     _need("cryptography", "google.protobuf", "grpc")
     from netdp.errors import FileFormatError, InvalidValue, NetdpError, Refused
+    from netdp.peers.ledger.policy import PolicyRefused, verdict_lines
     from netdp.peers.peer import prepare
-    from netdp.peers.policy import PolicyRefused, verdict_lines
     from netdp.peers.up import ANSWERED, ENDED, FAILED, REFUSED
 
     progress = Progress(quiet)

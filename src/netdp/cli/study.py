@@ -87,7 +87,7 @@ def new(
 
     from netdp.errors import InvalidValue
     from netdp.peers.study import Study
-    from netdp.peers.task import Task
+    from netdp.peers.study.task import Task
 
     _may_write(output, force)
     cards = _cards(card)
@@ -152,7 +152,7 @@ def explain(
 ) -> None:
     """Say in plain words what will be revealed to whom, what that rests on, and who takes part."""
     from netdp.peers.study import Study
-    from netdp.peers.study_explained import RESTS, facts, lines
+    from netdp.peers.study.explained import RESTS, facts, lines
 
     said = facts(Study.read(file))
     told = lines(said)
@@ -166,10 +166,9 @@ def sign(
     json: Json = False,
 ) -> None:
     """Explain the study, then sign it with this party's key. Refuses a draft, and a study without this party's card."""
-    from netdp.peers import signatures
     from netdp.peers.identity import Identity
-    from netdp.peers.study import Study
-    from netdp.peers.study_explained import facts, lines
+    from netdp.peers.study import Study, signatures
+    from netdp.peers.study.explained import facts, lines
 
     study = Study.read(file)
     identity = Identity.load(home)
@@ -184,8 +183,7 @@ def sign(
 def verify(file: File, json: Json = False) -> None:
     """Tell who has signed exactly this study. Ends with status 0 if all have, and 1 if not."""
     from netdp.errors import Refused
-    from netdp.peers import signatures
-    from netdp.peers.study import Study
+    from netdp.peers.study import Study, signatures
 
     study = Study.read(file)
     if not study.is_complete:
@@ -214,7 +212,7 @@ def _show(data: dict[str, Any], lines: list[str], as_json: bool) -> None:
 
 
 def _written(study: Study, path: Path, as_json: bool) -> None:
-    from netdp.peers.study_explained import facts, lines
+    from netdp.peers.study.explained import facts, lines
 
     said = facts(study)
     then = (

@@ -21,15 +21,14 @@ from typing import TYPE_CHECKING
 from netdp.errors import InvalidValue, NetdpError
 from netdp.privacy.readable import readable
 
-from . import signatures
 from .identity import Identity
-from .policy import Policy, Verdict, verdict_lines
+from .ledger.policy import Policy, Verdict, verdict_lines
+from .ledger.store import Store
 from .reach import Check, Tell, look_around
-from .store import Store
-from .study import Study
+from .study import Study, signatures
 
 if TYPE_CHECKING:
-    from .ledger import Entry
+    from .ledger.entries import Entry
 
 SOON = 30
 """Days before the end of a certificate from which on it is mentioned."""

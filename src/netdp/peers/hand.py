@@ -25,7 +25,7 @@ from netdp.protocols import Gossip, MaskedSum, RingSum
 from netdp.protocols.masked_steps import contribution, from_bytes, quantised, quantised_records, to_bytes, wire_width
 from netdp.protocols.ring import ring_contributions
 
-from .ledger import entry_of
+from .ledger.entries import entry_of
 from .messages import Item, Key, Kind, roster_body, roster_digest, roster_of, signed_bytes
 from .spreads.average import Average
 from .spreads.flood import Flood
@@ -35,10 +35,10 @@ from .streams import context, noise_words, pads_of
 
 if TYPE_CHECKING:
     from .identity import Card, Identity
-    from .party import Roster
+    from .ledger.store import Store
     from .spreads.base import Spread
-    from .store import Store
     from .study import Study
+    from .terms import Roster
 
 
 class Pen:

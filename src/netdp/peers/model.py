@@ -7,6 +7,7 @@ files can add the line.
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -87,3 +88,33 @@ def _first(error: ValidationError, model: type[BaseModel]) -> Misfit:
     if found["type"] == "union_tag_invalid":
         return Misfit((*place, "kind"), f"must be masked-sum, ring-sum or gossip, got {found['ctx']['tag']!r}")
     return Misfit(place, f"{found['msg']}, got {found['input']!r}")
+
+
+def line_of(content: str, place: tuple[str | int, ...]) -> int | None:
+    """The line at which a place stands in TOML written in sections, as ours is; of its section if it is not there.
+
+    >>> line_of("[privacy]\\ndelta = 1\\n[[party]]\\n[[party]]\\nname = 3", ("party", 1, "name"))
+    5
+    """
+    section: tuple[str | int, ...] = ()
+    here: tuple[str | int, ...]
+    seen: dict[str, int] = {}
+    best: tuple[int, int] | None = None
+    for number, line in enumerate(content.splitlines(), start=1):
+        if match := re.match(r"\s*\[\[\s*([\w-]+)\s*\]\]", line):
+            seen[match[1]] = seen.get(match[1], -1) + 1
+            section = (match[1], seen[match[1]])
+            here = section
+        elif match := re.match(r"\s*\[\s*([\w-]+)\s*\]", line):
+            section = here = (match[1],)
+        elif match := re.match(r"\s*([\w-]+)\s*=", line):
+            here = (*section, match[1])
+        else:
+            continue
+        # an array of tables may be meant as a whole: then its first table will do
+        shared = (
+            len(here) if place[: len(here)] == here else 1 if place and here[0] == place[0] and len(place) == 1 else 0
+        )
+        if shared and (best is None or shared > best[0]):
+            best = (shared, number)
+    return best[1] if best else None

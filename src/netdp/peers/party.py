@@ -26,81 +26,17 @@ answer.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Mapping
 
 from netdp.errors import InvalidValue, NetdpError
 
 from .exchange import Exchange, Neighbour
 from .messages import FORMAT, Announce, Done, Hello, Item, Key, Kind, Message, Pull, roster_of
 from .spreads.base import Answer, Spread
+from .terms import SPARE, Ended, Hand, Roster, Terms
 
 COMPLAINTS = 5
 """How many faults of one link are noted; more are only ignored."""
-SPARE = 8
-"""How many attempts may fail before anybody contributes, beyond those that the study allows."""
-
-Roster = tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Terms:
-    """What a party must know of a study to take part in it."""
-
-    study: bytes
-    """Its hash."""
-    n: int
-    neighbours: tuple[int, ...]
-    fewest: int
-    """The smallest roster allowed."""
-    attempts: int
-    """How often a party may contribute in all."""
-    gather: float
-    """Seconds that the first attempt waits for everybody."""
-    patience: float
-    """Seconds without the end of an attempt after which it is given up."""
-    verify: Callable[[Item], bool]
-    """Whether an item was signed by its author."""
-    longest: Mapping[Kind, int]
-    """Bytes: no honest item of a kind has a longer body."""
-    rounds: int
-    """No honest state or token has a larger index."""
-    fits: Callable[[Item], bool] = lambda item: True
-    """Whether a body can be read at all: if not, its author has said nothing."""
-    version: str = ""
-    grace: float = 1.0
-    """Seconds to wait for the neighbours' word before a first contribution, if some of them cannot be reached."""
-
-
-class Hand(Protocol):
-    """What a party signs and draws. Everything returned is durable: asked again, even by another process, it is the same."""
-
-    def own(self) -> list[Item]:
-        """Votes and contributions made so far."""
-
-    def vote(self, attempt: int, roster: Roster) -> Item:
-        """Vote for a roster; refuses a second one for the same attempt."""
-
-    def contribute(self, attempt: int, roster: Roster) -> Item:
-        """Draw noise, write it down with its cost, and return what is published."""
-
-    def adopt(self, item: Item, roster: Roster | None) -> None:
-        """Take an own vote or contribution, which others hold and this machine has forgotten, for what was said."""
-
-    def sign(self, key: Key, body: bytes) -> Item:
-        """Sign something that follows from what was published."""
-
-    def spread(self, attempt: int, roster: Roster) -> Spread:
-        """How contributions of this attempt become the answer."""
-
-
-@dataclass(frozen=True)
-class Ended:
-    """The study ended without an answer: why, and how often this party had contributed."""
-
-    reason: str
-    contributed: int
 
 
 class Party:

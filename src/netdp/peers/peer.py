@@ -28,12 +28,13 @@ from netdp.numerics.arrays import FloatArray
 
 from .hand import Pen, legible, longest_bodies, most_rounds
 from .identity import Identity
-from .ledger import total
+from .ledger.entries import total
+from .ledger.store import Store
 from .messages import Announce, Hello, Item, Kind, Message, Pull, decode, encode, signed_bytes
-from .party import COMPLAINTS, SPARE, Ended, Party, Terms
+from .party import COMPLAINTS, Party
 from .spreads.base import Answer
-from .store import Store
 from .study import Study
+from .terms import SPARE, Ended, Terms
 from .transport.base import Clock, Limits, RealClock, Receiver, Transport
 
 GATHER = 0.01
@@ -342,8 +343,8 @@ def prepare(
     record: Path | None = None,
 ) -> Peer:
     """A peer that may take part: everything that can be checked before the first link is. Refuses with the reason."""
-    from . import signatures
-    from .policy import Policy
+    from .ledger.policy import Policy
+    from .study import signatures
     from .transport.grpc import GrpcTransport
 
     identity = Identity.load(home)

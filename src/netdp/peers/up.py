@@ -34,10 +34,9 @@ from netdp.protocols import RingSum
 from netdp.views import Transcript
 from netdp.views.token import TokenTranscript
 
-from . import signatures
 from .identity import Identity
-from .rows import read_rows
-from .study import Study
+from .study import Study, signatures
+from .study.rows import read_rows
 
 ANSWERED, FAILED, REFUSED, ENDED = 0, 1, 2, 3
 """Exit codes of a party: it holds the answer; a failure (it is started again); it refused; the study ended without answer."""
@@ -47,7 +46,7 @@ NOTES = 10_000
 """So many notes of all parties together are kept."""
 LEAVING = 1.0
 """Seconds that parties get to leave by themselves once all hold the answer."""
-PRELOADED = ("netdp.peers.peer", "netdp.peers.policy", "netdp.peers.transport.grpc", "netdp.peers.study_plan",
+PRELOADED = ("netdp.peers.peer", "netdp.peers.ledger.policy", "netdp.peers.transport.grpc", "netdp.peers.study.plan",
              "netdp.accounting", "netdp.mechanisms")  # fmt: skip
 
 Watch = Callable[["Progress"], None]

@@ -27,7 +27,7 @@ import numpy as np
 from netdp.accounting import local_dp, trusted_curator
 from netdp.errors import Unsupported
 from netdp.numerics.rounding import rounded_up
-from netdp.peers.ledger import Entry, entry_of, total
+from netdp.peers.ledger.entries import Entry, entry_of, total
 from netdp.peers.up import UpResult
 from netdp.privacy.readable import readable
 from netdp.views import Transcript

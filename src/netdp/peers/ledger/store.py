@@ -7,7 +7,7 @@ write one without its entry, and a second one for the same attempt is refused.
 
 **How.** SQLite in its write-ahead mode; a commit waits until the disk has it (`synchronous=FULL`). One process at a time,
 by a lock that the system gives back when the process dies. Triggers refuse to change or delete rows; rows of the ledger are
-chained by hashes and the last one is signed (`netdp.peers.ledger`), for those who go around the triggers. If writing fails
+chained by hashes and the last one is signed (`netdp.peers.ledger.entries`), for those who go around the triggers. If writing fails
 (full disk, read-only disk, damaged file), the transaction is undone, and the store does nothing more until it is opened
 again: what the disk holds after a failed commit is for a fresh look to say.
 
@@ -36,7 +36,7 @@ from typing import Any, NamedTuple, Protocol, Self
 from netdp.errors import InvalidValue, Refused
 
 from .database import TRIGGERS, StoreFailed, check_format, check_private, connect, create, failing, locked, trigger
-from .ledger import START, Entry, LedgerBroken, between, canonical, check_chain, head_message, link
+from .entries import START, Entry, LedgerBroken, between, canonical, check_chain, head_message, link
 
 
 class Verifier(Protocol):

@@ -3,10 +3,9 @@
 import pytest
 
 from netdp.errors import FileFormatError, Refused
-from netdp.peers import signatures
 from netdp.peers.identity import Identity
-from netdp.peers.study import Study
-from netdp.peers.task import Task
+from netdp.peers.study import Study, signatures
+from netdp.peers.study.task import Task
 
 
 @pytest.fixture(scope="module")

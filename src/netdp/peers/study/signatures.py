@@ -17,7 +17,7 @@ from pathlib import Path
 
 from netdp.errors import FileFormatError, Refused
 
-from .identity import Card, Identity
+from ..identity import Card, Identity
 from .study import Study
 
 _CONTEXT = b"netdp study 1\0"

@@ -40,7 +40,7 @@ from pydantic import BeforeValidator, model_validator
 from netdp.errors import InvalidValue
 from netdp.numerics.arrays import FloatArray
 
-from .model import Misfit, Number, Strict, Switch, Whole
+from ..model import Misfit, Number, Strict, Switch, Whole
 from .rows import number, read_rows
 
 _MOST_CELLS = 1_000_000

@@ -14,10 +14,10 @@ import textwrap
 import pytest
 
 from netdp.errors import InvalidValue, NetdpError, Refused
-from netdp.peers.database import TRIGGERS, StoreFailed, trigger
 from netdp.peers.identity import Identity
-from netdp.peers.ledger import START, Entry, LedgerBroken, head_message, link
-from netdp.peers.store import Store
+from netdp.peers.ledger.database import TRIGGERS, StoreFailed, trigger
+from netdp.peers.ledger.entries import START, Entry, LedgerBroken, head_message, link
+from netdp.peers.ledger.store import Store
 
 STUDY = hashlib.sha256(b"waits").digest()
 

@@ -20,7 +20,7 @@ study at a time and asks at every start, so no two studies can both count on wha
 
 **What is protected.** With `unit = "party"` a limit is about all data of the party. A study that protects single records
 bounds nothing of the kind, so it is refused, and so is everything as long as such studies are in the ledger's period. With
-`unit = "record"` a limit is about any one record; studies of both units count (`netdp.peers.ledger` says why).
+`unit = "record"` a limit is about any one record; studies of both units count (`netdp.peers.ledger.entries` says why).
 """
 
 from __future__ import annotations
@@ -40,9 +40,8 @@ from pydantic import ConfigDict, Field, model_validator
 from netdp.errors import FileFormatError, InvalidValue, Refused
 from netdp.privacy.readable import readable
 
-from .ledger import Entry, entry_of, total, utc_text, year
-from .model import Misfit, Number, Strict, Whole, place_text
-from .study_file import line_of
+from ..model import Misfit, Number, Strict, Whole, line_of, place_text
+from .entries import Entry, entry_of, total, utc_text, year
 
 _LARGEST_DELTA = 1e-3
 FIRST_DAY = "2025-01-01T00:00:00Z"
@@ -208,7 +207,9 @@ epsilon = 10.0
         try:
             return cls.from_text(Path(path).read_text("utf-8"), path)
         except FileNotFoundError:
-            raise Refused(f"there is no policy in {path}; write one (netdp.peers.policy.Policy.default_text)") from None
+            raise Refused(
+                f"there is no policy in {path}; write one (netdp.peers.ledger.policy.Policy.default_text)"
+            ) from None
         except OSError as error:
             raise FileFormatError(path, None, f"cannot be read: {error.strerror}") from None
         except UnicodeDecodeError:

@@ -17,8 +17,8 @@ from netdp.errors import InvalidValue
 from netdp.graphs import parse
 from netdp.graphs.spec import examples
 
-from .identity import check_name
-from .model import Misfit, Number, Strict, Whole
+from ..identity import check_name
+from ..model import Misfit, Number, Strict, Whole
 
 _DRAWN = ("erdos_renyi", "geometric", "regular")
 """Families of graphs with chance in them: their edges are written out, so that all machines have the same."""

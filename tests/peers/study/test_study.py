@@ -13,9 +13,9 @@ from netdp import account, graphs
 from netdp.accounting.masked.sums import component_curve
 from netdp.errors import FileFormatError, InvalidValue, Refused, Unsupported
 from netdp.peers.study import Study
-from netdp.peers.study_file import quoted
-from netdp.peers.study_plan import least_noise, promise_of
-from netdp.peers.task import Task
+from netdp.peers.study.file import quoted
+from netdp.peers.study.plan import least_noise, promise_of
+from netdp.peers.study.task import Task
 from netdp.protocols import MaskedSum, RingSum
 
 MEAN = Task(kind="mean", column="minutes", bounds=(0, 120))
@@ -403,9 +403,9 @@ def test_it_is_explained_in_plain_words_on_eighty_columns(planned):
 def test_the_example_reads_and_keeps_its_promise():
     from pathlib import Path
 
-    from netdp.peers.rows import read_rows
+    from netdp.peers.study.rows import read_rows
 
-    folder = Path(__file__).parents[2] / "examples" / "clinics"
+    folder = Path(__file__).parents[3] / "examples" / "clinics"
     study = Study.read(folder / "study.toml")
     assert not study.is_complete
     assert study.check_promise() <= study.privacy.epsilon

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from netdp.errors import FileFormatError
 
-from .model import Misfit, place_text
+from ..model import Misfit, line_of, place_text
 
 if TYPE_CHECKING:
     from .study import Study
@@ -70,36 +70,6 @@ def read(path: str | os.PathLike[str]) -> Study:
     except Misfit as problem:
         where = f"{place_text(problem.place)}: " if problem.place else ""
         raise FileFormatError(path, line_of(content, problem.place), f"{where}{problem.problem}") from None
-
-
-def line_of(content: str, place: tuple[str | int, ...]) -> int | None:
-    """The line at which a place stands in TOML written in sections, as ours is; of its section if it is not there.
-
-    >>> line_of("[privacy]\\ndelta = 1\\n[[party]]\\n[[party]]\\nname = 3", ("party", 1, "name"))
-    5
-    """
-    section: tuple[str | int, ...] = ()
-    here: tuple[str | int, ...]
-    seen: dict[str, int] = {}
-    best: tuple[int, int] | None = None
-    for number, line in enumerate(content.splitlines(), start=1):
-        if match := re.match(r"\s*\[\[\s*([\w-]+)\s*\]\]", line):
-            seen[match[1]] = seen.get(match[1], -1) + 1
-            section = (match[1], seen[match[1]])
-            here = section
-        elif match := re.match(r"\s*\[\s*([\w-]+)\s*\]", line):
-            section = here = (match[1],)
-        elif match := re.match(r"\s*([\w-]+)\s*=", line):
-            here = (*section, match[1])
-        else:
-            continue
-        # an array of tables may be meant as a whole: then its first table will do
-        shared = (
-            len(here) if place[: len(here)] == here else 1 if place and here[0] == place[0] and len(place) == 1 else 0
-        )
-        if shared and (best is None or shared > best[0]):
-            best = (shared, number)
-    return best[1] if best else None
 
 
 # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -34,9 +34,9 @@ from netdp.numerics.rounding import rounded_down
 from netdp.privacy import Guarantee
 from netdp.protocols import Gossip, MaskedSum, Protocol, RingSum
 
-from .identity import Card
-from .model import Misfit, Strict
-from .study_sections import (
+from ..identity import Card
+from ..model import Misfit, Strict
+from .sections import (
     GossipSettings,
     MaskedSettings,
     Network,
@@ -152,7 +152,7 @@ class Study(Strict):
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Study:
         """Read a study or a draft; every mistake is named with its place."""
-        from .study_file import read
+        from .file import read
 
         return read(path)
 
@@ -163,7 +163,7 @@ class Study(Strict):
     @property
     def text(self) -> str:
         """The study as TOML, with comments."""
-        from .study_file import text
+        from .file import text
 
         return text(self)
 
@@ -239,8 +239,8 @@ class Study(Strict):
 
     @classmethod
     def plan(cls, name: str, task: Task, names: Sequence[str], **options: Any) -> Study:
-        """A draft whose noise meets a privacy target; options: those of `netdp.peers.study_plan.plan`."""
-        from .study_plan import plan
+        """A draft whose noise meets a privacy target; options: those of `netdp.peers.study.plan.plan`."""
+        from .plan import plan
 
         return plan(name, task, names, **options)
 
@@ -370,7 +370,7 @@ class Study(Strict):
 
     def promise(self, colluders: int | None = None) -> Guarantee:
         """What any so many parties together (as many as the study plans for, by default) learn about any other, at most."""
-        from .study_plan import promise
+        from .plan import promise
 
         return promise(self, self.privacy.colluders if colluders is None else colluders)
 
@@ -390,6 +390,6 @@ class Study(Strict):
 
     def explain(self) -> str:
         """What will be revealed to whom, in plain words."""
-        from .study_explained import explain
+        from .explained import explain
 
         return explain(self)

@@ -4,12 +4,12 @@ Every attempt of a study in which a party publishes something is one *entry*. An
 numbers from which the whole privacy curve can be computed again, and who was there. So entries can be added up later, for
 observers and periods that nobody thought of when they were written.
 
-**Against whom.** `netdp.peers.losses` says what c members of a roster learnt from one attempt. From that
+**Against whom.** `netdp.peers.ledger.losses` says what c members of a roster learnt from one attempt. From that
 
 - a *named* party: c = 1 where it is in the roster, and an outsider elsewhere, who sees at most what was published;
 - *any k parties together*: that all k sit in every roster is the worst case, so this bounds every coalition of k, whatever
   its members are called. A name is only as good as the study file that it stands in: the same party may appear under two
-  names. So limits (`netdp.peers.policy`) are for numbers of parties, never for names.
+  names. So limits (`netdp.peers.ledger.policy`) are for numbers of parties, never for names.
 
 **Adding up.** Curves are composed as if everything after had been chosen with knowledge of everything before, which is how
 a life goes. The order of entries does not matter.
@@ -23,7 +23,7 @@ each study: of somebody with several rows in a study more is learnt than the tot
 
 **The chain.** Row i is hashed as SHA-256(hash of row i − 1 ‖ canonical JSON of {row, entry, contribution}), where
 `contribution` is a digest of what was published; the last hash is signed. A row that is changed, removed, inserted or moved
-breaks the chain at that row; a tail that is cut off breaks the signature. What this cannot show is in `netdp.peers.store`.
+breaks the chain at that row; a tail that is cut off breaks the signature. What this cannot show is in `netdp.peers.ledger.store`.
 """
 
 from __future__ import annotations
@@ -242,7 +242,7 @@ def check_chain(rows: Iterable[tuple[int, str, bytes, bytes, bytes]]) -> tuple[i
     >>> check_chain([(1, one, b"z", START, link(START, 1, one, b"y"))])
     Traceback (most recent call last):
       ...
-    netdp.peers.ledger.LedgerBroken: row 1 of the ledger: its content does not have the hash that was written with it; ...
+    netdp.peers.ledger.entries.LedgerBroken: row 1 of the ledger: its content does not have the hash that was written with it; ...
     """
     last, count = START, 0
     for row, entry, contribution, previous, found in rows:

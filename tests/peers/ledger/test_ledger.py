@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from netdp import account, graphs
 from netdp.accounting.gossip.dithered import wire_grid
 from netdp.errors import InvalidValue, Unsupported
-from netdp.peers.ledger import (
+from netdp.peers.ledger.entries import (
     Entry,
     LedgerBroken,
     between,
@@ -24,9 +24,9 @@ from netdp.peers.ledger import (
     utc_text,
     year,
 )
-from netdp.peers.losses import NO_BOUND, loss_of, profile_loss
+from netdp.peers.ledger.losses import NO_BOUND, loss_of, profile_loss
 from netdp.peers.study import Study
-from netdp.peers.task import Task
+from netdp.peers.study.task import Task
 from netdp.privacy import GaussianCurve, ProfileCurve, gaussian_epsilon
 from netdp.protocols import Gossip, MaskedSum, RingSum
 

@@ -6,11 +6,11 @@ import re
 import pytest
 
 from netdp.errors import FileFormatError, InvalidValue, Refused
-from netdp.peers.ledger import Entry, entry_of, total
-from netdp.peers.policy import Limit, Policy, Verdict, smallest_roster, verdict_lines, written_since
-from netdp.peers.store import Store
+from netdp.peers.ledger.entries import Entry, entry_of, total
+from netdp.peers.ledger.policy import Limit, Policy, Verdict, smallest_roster, verdict_lines, written_since
+from netdp.peers.ledger.store import Store
 from netdp.peers.study import Study
-from netdp.peers.task import Task
+from netdp.peers.study.task import Task
 
 NAMES = [f"c{u}" for u in range(6)]
 NOW = "2026-11-16T10:00:00Z"

@@ -36,8 +36,8 @@ from netdp.privacy import GaussianCurve, Guarantee, Observers, ProfileCurve, Sha
 from netdp.protocols import Gossip, MaskedSum, Protocol, RingSum
 from netdp.utility import expected_error
 
-from .losses import accounted
-from .study_sections import is_fixed
+from ..ledger.losses import accounted
+from .sections import is_fixed
 from .task import Task
 
 if TYPE_CHECKING:

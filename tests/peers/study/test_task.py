@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netdp.errors import FileFormatError, InvalidValue
-from netdp.peers.rows import read_rows
-from netdp.peers.task import Task
+from netdp.peers.study.rows import read_rows
+from netdp.peers.study.task import Task
 
 NUMBERS = {"column": "x", "bounds": (0.0, 120.0)}
 RECORDS = {"unit": "record", "max_records": 50}

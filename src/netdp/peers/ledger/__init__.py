@@ -1,0 +1,1 @@
+"""What taking part has cost a party, written down for good, and what its owner allows."""

@@ -1,0 +1,6 @@
+"""The study: the file that all parties sign, what is asked in it, and what it promises."""
+
+from .study import Study
+from .task import Task
+
+__all__ = ["Study", "Task"]
