@@ -41,6 +41,10 @@ GATHER = 0.01
 """Seconds that messages which are not urgent wait for others to the same neighbour; more with many parties."""
 FRAME = 1 << 20
 """Bytes after which a frame is full; a larger item travels alone."""
+LONG = 10_000
+"""Numbers: an answer with more of them is reported once."""
+KEPT = 16 << 20
+"""Bytes of others' items that a party keeps in its folder after the answer, for those who come back."""
 EVERY = 0.1
 """Seconds between two reports of how far the party is; more with many parties, who may all tell the same reader."""
 
@@ -154,7 +158,7 @@ class Peer:
                 self._do(lambda: self.party.tick(self._clock.time()))
                 if self._outcome is not None and not told:
                     told = True
-                    self._report({"event": "outcome", **self._outcome})
+                    self._report({"event": "outcome", **self._brief(self._outcome)})
                 if self._outcome is not None and self.party.may_leave:
                     return self._outcome
                 await self._next_change()
@@ -279,6 +283,13 @@ class Peer:
             self.store.set_result(study.hash, kept | {"resume": _packed(outcome, *self.party.holdings())})
         return told
 
+    def _brief(self, outcome: dict[str, Any]) -> dict[str, Any]:
+        """The outcome as it is reported: a very long answer by the first of the roster only; all keep it in their folder."""
+        first = not outcome["ok"] or outcome["roster"][0] == self.study.names[self.me]
+        if first or self.study.task.dimension <= LONG:
+            return outcome
+        return outcome | {"answer": None}
+
     def _spent(self) -> dict[str, Any]:
         """What this study has really cost this party: every contribution it made, with the roster it was made to."""
         study = self.study
@@ -291,7 +302,11 @@ class Peer:
 
 def _packed(answer: Answer, signed: list[Item], addressed: dict[int, list[Item]]) -> dict[str, Any]:
     """What a party that holds the answer needs to serve the others after a restart, as plain values."""
+    if sum(len(item.body) for item in signed) > KEPT:
+        signed = [item for item in signed if len(item.body) <= KEPT // 1000]
     single = {item.key: item for items in addressed.values() for item in items}
+    if sum(len(item.body) for item in single.values()) > KEPT:
+        single, addressed = {}, {}
     return {
         "attempt": answer.attempt,
         "roster": answer.roster,

@@ -106,7 +106,7 @@ class UpResult:
     @property
     def answer(self) -> dict[str, Any] | None:
         """The answer, as the first party that has one holds it."""
-        return next((told["answer"] for told in self.answered.values()), None)
+        return next((told["answer"] for told in self.answered.values() if told["answer"] is not None), None)
 
     @property
     def transcript(self) -> Transcript | TokenTranscript:

@@ -45,6 +45,7 @@ from .rows import number, read_rows
 
 _MOST_CELLS = 1_000_000
 _MOST_NUMBERS = 200_000_000
+_LABELLED = 10_000
 _MOST_RECORDS = 10**9
 _CERTAIN = 4.0  # deviations of its noise that a number of records must exceed
 OTHER = "other"
@@ -402,8 +403,14 @@ class Task(Strict):
             return out | (self._of_parties(t, parties) if self.unit == "party" else self._of_records(t, noise))
         if self.kind == "table":
             return out | {"columns": list(self.needed), "counts": _by_label(t, self.labels)}
+        return out | {"column": self.column, **self._cells_told(), "counts": t.tolist()}
+
+    def _cells_told(self) -> dict[str, Any]:
+        """What the cells of a histogram are; of very many only what they follow from."""
+        if self.dimension > _LABELLED and self.bins is not None:
+            return {"bounds": list(self.bounds or ()), "bins": self.bins}
         edges = {} if self.categories is not None else {"edges": self.bin_edges.tolist()}
-        return out | {"column": self.column, "labels": list(self.labels[0]), **edges, "counts": t.tolist()}
+        return {"labels": list(self.labels[0]), **edges}
 
     def _of_parties(self, t: FloatArray, parties: int) -> dict[str, Any]:
         mean = self._middle + self._half * float(t[0]) / parties
