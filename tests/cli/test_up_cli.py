@@ -67,3 +67,58 @@ def test_rows_of_strangers_are_refused(run, study, tmp_path):
     status, _, err = run("up", str(study))
     assert status == 2
     assert "'eve' is no party" in err
+
+
+def test_a_bad_cell_is_refused_before_anybody_starts_with_the_users_own_line(run, study, tmp_path):
+    (tmp_path / "numbers.csv").write_text("party,x\nann,1\nbob,many\ncy,3\ndee,4\n")
+    status, out, err = run("up", str(study))
+    assert (status, out) == (2, "")
+    assert f"the data of bob: {tmp_path / 'numbers.csv'}:3: column 'x' holds 'many'" in err
+
+
+def test_two_runs_do_not_share_a_folder(run, study, tmp_path):
+    import fcntl
+
+    (tmp_path / "homes").mkdir()
+    with open(tmp_path / "homes" / ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        status, _, err = run("up", str(study), "--folder", str(tmp_path / "homes"))
+    assert status == 2
+    assert "another `netdp up` runs in" in err
+
+
+def test_a_path_that_cannot_be_written_is_one_line(run, study, tmp_path):
+    status, _, err = run("up", str(study), "--record", str(tmp_path / "numbers.csv"))
+    assert status == 2
+    assert err.startswith("netdp: ")
+    assert "Traceback" not in err
+
+
+def test_terminated_it_leaves_no_party_and_no_folder(study, tmp_path):
+    """Nobody contributes, so the run waits; then it is ended from outside."""
+    import os
+    import signal
+    import subprocess
+    import sys
+    import time
+
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
+    (tmp_path / "tmp").mkdir()
+    hold = "import netdp.peers.party as p; p.Party._contribute = lambda self: None\n"
+    (tmp_path / "sitecustomize.py").write_text(hold)
+    environment["PYTHONPATH"] = str(tmp_path)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "netdp", "up", str(study)],
+        env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        deadline = time.monotonic() + 60
+        while not list((tmp_path / "tmp").glob("netdp-up-*/*/peer.db")) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+        assert process.returncode == 143
+        assert list((tmp_path / "tmp").glob("netdp-up-*")) == []
+    finally:
+        process.kill()
+        process.wait()

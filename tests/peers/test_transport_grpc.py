@@ -319,7 +319,7 @@ def test_a_stream_must_begin_as_a_link(parties, free_ports):
             code, details = await knock(port, root, *as_party(parties[0]), wait=5)  # silence
             assert code == "FAILED_PRECONDITION"
             assert "netdp link 1" in details
-            assert len(transport.refusals) == 2
+            assert len(transport.refusals) == 1  # silence is no fault: it may have died
             assert ear.events == []
 
     asyncio.run(story())

@@ -51,6 +51,8 @@ def main() -> None:
     except (KeyboardInterrupt, typer.Abort):
         print("netdp: interrupted", file=sys.stderr)
         sys.exit(130)
+    except OSError as error:  # a path that does not exist, may not be written, is full …
+        _refuse(f"{error.filename or 'the system'}: {error.strerror or error}")
     except Exception as error:
         # The parser of typer raises exceptions of its own, which have their sentence; anything else is a bug to be seen.
         if not hasattr(error, "format_message"):
@@ -60,6 +62,8 @@ def main() -> None:
             sys.exit(0)
         _refuse(f"{error.format_message().rstrip('.')}; `netdp --help` and `netdp COMMAND --help` list what there is")
     else:
+        if status == 130:
+            print("netdp: interrupted", file=sys.stderr)
         sys.exit(status if isinstance(status, int) else 0)
 
 

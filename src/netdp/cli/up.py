@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -22,7 +23,8 @@ def up(
     folder: Annotated[
         Path | None,
         typer.Option(
-            "--folder", help="Where the parties' homes are kept: keys, ledgers, results. Else they are gone afterwards."
+            "--folder",
+            help="Where the parties' homes are kept: keys, ledgers, results, their data. Else they are gone afterwards.",
         ),
     ] = None,
     no_restart: Annotated[
@@ -62,6 +64,9 @@ def up(
             shown = progress.words
             print(f"\r\033[K{shown}", end="", file=sys.stderr, flush=True)
 
+    # as Ctrl-C: end the parties, and leave no keys or data behind
+    for stop in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(stop, lambda number, _: sys.exit(128 + number))
     try:
         result = run_study(
             study, data, folder, restart=not no_restart, watch=watch if terminal else None, record=record

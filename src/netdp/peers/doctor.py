@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 import os
+import re
 import stat
 import statistics
 import tempfile
@@ -18,7 +19,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from netdp.errors import InvalidValue, NetdpError
+from netdp.errors import FileFormatError, InvalidValue, NetdpError
 from netdp.privacy.readable import readable
 
 from .identity import Identity
@@ -226,10 +227,18 @@ def _data(study: Study, path: Path, add: Tell) -> None:
     try:
         columns = study.task.rows(path).shape[1]
     except NetdpError as problem:
-        sentence = str(problem)
-        if " holds " in sentence:
-            sentence = sentence.split(" holds ")[0] + " holds what the study does not take (not shown here)"
-        add(Check("data", "fail", sentence, "correct the file; `netdp study explain` says what is asked"))
+        if isinstance(problem, FileFormatError) and problem.line is None:  # about the file, not about what is in it
+            add(Check("data", "fail", str(problem), "give --data, the file that the peer will read"))
+            return
+        # which line, and nothing that stands in it or follows from how many there are
+        line = re.match(re.escape(str(path)) + r":\d+", str(problem))
+        where = line[0] if line else str(path)
+        sentence = f"{where}: the study does not take this file as it is (what is wrong is not shown here)"
+        add(
+            Check(
+                "data", "fail", sentence, "`netdp peer run` says what is wrong, on this screen only; correct the file"
+            )
+        )
         return
     numbers = f"{columns} number{'' if columns == 1 else 's'}"
     add(

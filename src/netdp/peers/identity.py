@@ -180,9 +180,7 @@ class Identity:
         home, name = Path(home), check_name(name)
         keys = home / _KEYS
         if keys.exists() and not force:
-            raise Refused(
-                f"{home} has an identity already; load it, choose another folder, or pass force to set its keys aside"
-            )
+            raise Refused(f"{home} has an identity already; choose another folder, or move its keys away first")
         tls = ec.generate_private_key(ec.SECP256R1())
         signing, agreement = Ed25519PrivateKey.generate(), X25519PrivateKey.generate()
         card = Card(

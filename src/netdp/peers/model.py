@@ -57,7 +57,7 @@ class Strict(BaseModel):
     netdp.peers.model.Misfit: x: Input should be a valid number, got '1'
     >>> Point(y=1)
     Traceback (most recent call last):
-    netdp.peers.model.Misfit: x: is missing
+    netdp.peers.model.Misfit: y: is not known here; known: x
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -70,7 +70,8 @@ class Strict(BaseModel):
 
 
 def _first(error: ValidationError, model: type[BaseModel]) -> Misfit:
-    found = error.errors()[0]
+    # a word that is not known says more than the one that is missing in its place
+    found = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
     # a tagged union puts its tag after the field's name; no file has such a place
     place = tuple(part for part in found["loc"] if part not in ("masked-sum", "ring-sum", "gossip"))
     inner = found.get("ctx", {}).get("error")

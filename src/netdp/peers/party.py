@@ -391,17 +391,17 @@ class Party:
         if spread is not None and not spread.needs_all:
             self._end(f"the way of the numbers broke off after {who}, and this protocol has no second attempt")
         elif len(there) < self.terms.fewest:
-            self._end(f"{who} (missing: {_some(missing)}), and the study wants at least {self.terms.fewest}")
+            self._end(f"{who} (missing: {self._some(missing)}), and the study wants at least {self.terms.fewest}")
         elif self.me not in there:
             self._end(f"the others went on without this party after attempt {attempt}")
         elif len(self._mine) >= self.terms.attempts:
             self._end(
-                f"all {self.terms.attempts} attempts that the study allows are used up; missing: {_some(missing)}"
+                f"all {self.terms.attempts} attempts that the study allows are used up; missing: {self._some(missing)}"
             )
         elif attempt >= self.terms.attempts + SPARE:
-            self._end(f"{attempt} attempts failed; missing in the last: {_some(missing)}")
+            self._end(f"{attempt} attempts failed; missing in the last: {self._some(missing)}")
         else:
-            self.notes.append(f"attempt {attempt} is given up: {_some(missing)} missing; attempt {attempt + 1}")
+            self.notes.append(f"attempt {attempt} is given up: {self._some(missing)} missing; attempt {attempt + 1}")
             self.deadline = self._now + self.terms.patience
             self._vote(attempt + 1, there)
 
@@ -428,6 +428,10 @@ class Party:
         self._stay_until = self._now + 10 * self.terms.patience
         self._exchange.tell_all(Done(answer.attempt, answer.digest))
 
+    def _some(self, parties: list[int]) -> str:
+        shown = ", ".join(self.terms.name(u) for u in parties[:6])
+        return (shown + (f" and {len(parties) - 6} more" if len(parties) > 6 else "")) or "nobody"
+
     def _end(self, reason: str) -> None:
         self.outcome = Ended(reason, len(self._mine))
         self._leave_by = self._now
@@ -435,8 +439,3 @@ class Party:
 
 def _named(key: Key) -> str:
     return f"{key.kind.name.lower()} {key.index} of party {key.author} in attempt {key.attempt}"
-
-
-def _some(parties: list[int]) -> str:
-    shown = ", ".join(str(u) for u in parties[:6])
-    return (shown + (f" and {len(parties) - 6} more" if len(parties) > 6 else "")) or "nobody"

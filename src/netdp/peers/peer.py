@@ -14,6 +14,7 @@ import asyncio
 import base64
 import contextlib
 import dataclasses
+import os
 import struct
 from collections import Counter, deque
 from collections.abc import Callable
@@ -100,6 +101,7 @@ class Peer:
             rounds=most_rounds(study),
             fits=legible(study),
             version=__version__,
+            name=lambda u: study.names[u],
             grace=study.timing.patience / 2,
         )
         self._cards = study.cards
@@ -109,7 +111,7 @@ class Peer:
         self._changed = asyncio.Event()
         self._waking, self._told = 0.0, float("-inf")
         self._failure: BaseException | None = None
-        self._record = None if record is None else record.open("ab", buffering=0)
+        self._record = None if record is None else _private(record)
         self.party = Party(self.me, terms, pen, self._clock.time())
         self._outcome: dict[str, Any] | None = None
         self._faults: Counter[int] = Counter()
@@ -276,7 +278,7 @@ class Peer:
                 "digest": outcome.digest.hex(),
                 "contributed": sum(entry.study == study.hash.hex() for entry in self.store.entries()),
             }
-        told["spent"] = self._spent()
+        told["spent"] = spent(study, self.store)
         told["sent"] = sorted([*self.party.sent])
         if isinstance(outcome, Answer):
             kept = {key: value for key, value in told.items() if key != "sent"}
@@ -290,14 +292,14 @@ class Peer:
             return outcome
         return outcome | {"answer": None}
 
-    def _spent(self) -> dict[str, Any]:
-        """What this study has really cost this party: every contribution it made, with the roster it was made to."""
-        study = self.study
-        entries = [entry for entry in self.store.entries() if entry.study == study.hash.hex()]
-        delta = study.privacy.delta
-        sizes = sorted({1, study.privacy.colluders})
-        epsilons = {str(k): float(total(entries, k, study.task.unit).epsilon(delta)) for k in sizes}
-        return {"delta": delta, "epsilon": epsilons, "contributions": len(entries), "unit": str(study.task.unit)}
+
+def spent(study: Study, store: Store) -> dict[str, Any]:
+    """What a study has really cost a party: every contribution it made, with the roster it was made to."""
+    entries = [entry for entry in store.entries() if entry.study == study.hash.hex()]
+    delta = study.privacy.delta
+    sizes = sorted({1, study.privacy.colluders})
+    epsilons = {str(k): float(total(entries, k, study.task.unit).epsilon(delta)) for k in sizes}
+    return {"delta": delta, "epsilon": epsilons, "contributions": len(entries), "unit": str(study.task.unit)}
 
 
 def _packed(answer: Answer, signed: list[Item], addressed: dict[int, list[Item]]) -> dict[str, Any]:
@@ -325,6 +327,11 @@ def _unpacked(kept: dict[str, Any]) -> tuple[Answer, list[Item], dict[int, list[
     items = [message for message in signed if isinstance(message, Item)]
     addressed = {int(peer): [single[place] for place in places] for peer, places in kept["for"].items()}
     return answer, items, addressed
+
+
+def _private(path: Path) -> Any:
+    """A file to append to, readable by its owner only: states of rings and gossip are for neighbours' eyes."""
+    return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab", buffering=0)
 
 
 def _is_urgent(message: Message) -> bool:

@@ -40,6 +40,8 @@ class Terms:
     fits: Callable[[Item], bool] = lambda item: True
     """Whether a body can be read at all: if not, its author has said nothing."""
     version: str = ""
+    name: Callable[[int], str] = str
+    """What a party is called, for people."""
     grace: float = 1.0
     """Seconds to wait for the neighbours' word before a first contribution, if some of them cannot be reached."""
 

@@ -15,11 +15,7 @@ import gc
 import json
 import multiprocessing
 import os
-import random
-import shutil
 import signal
-import socket
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -29,14 +25,14 @@ from typing import Any
 
 import numpy as np
 
-from netdp.errors import InvalidValue, NetdpError
+from netdp.errors import FileFormatError, InvalidValue, NetdpError, Refused
 from netdp.protocols import RingSum
 from netdp.views import Transcript
 from netdp.views.token import TokenTranscript
 
-from .identity import Identity
-from .study import Study, signatures
-from .study.rows import read_rows
+from .ledger.store import Store
+from .settle import deal, settle, workplace
+from .study import Study
 
 ANSWERED, FAILED, REFUSED, ENDED = 0, 1, 2, 3
 """Exit codes of a party: it holds the answer; a failure (it is started again); it refused; the study ended without answer."""
@@ -91,6 +87,10 @@ class UpResult:
     """Parties without an outcome, and why."""
     notes: tuple[str, ...]
     seconds: dict[str, float]
+    refused: frozenset[str] = frozenset()
+    """Those of the parties that are gone who declined."""
+    silent: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """What parties without an outcome had spent, from their ledgers."""
 
     @property
     def answered(self) -> dict[str, dict[str, Any]]:
@@ -128,7 +128,7 @@ class UpResult:
         study, first = self.study, next(iter(self.answered.values()), None)
         promised = study.promise()
         delta = study.privacy.delta
-        spent = [told["spent"] for told in self.outcomes.values()]
+        spent = [told["spent"] for told in self.outcomes.values()] + list(self.silent.values())
         sizes = spent[0]["epsilon"] if spent else {}
         transcript = self.messages
         return {
@@ -190,96 +190,6 @@ def messages_of(n: int, sent: Mapping[int, Iterable[tuple[int, int, int]]], atte
     return Transcript(n, tuple(patterns), np.arange(len(patterns), dtype=np.int64))
 
 
-# ── folders ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports of this machine that nobody uses just now, below those that outgoing connections are given."""
-    sockets: list[socket.socket] = []
-    candidates = list(range(10_000, 32_000))
-    random.SystemRandom().shuffle(candidates)
-    try:
-        for port in candidates:
-            if len(sockets) == count:
-                break
-            one = socket.socket()
-            try:
-                one.bind(("127.0.0.1", port))
-            except OSError:
-                one.close()
-                continue
-            sockets.append(one)
-        if len(sockets) < count:
-            raise NetdpError(f"this machine has only {len(sockets)} free ports from 10000 to 32000, {count} are needed")
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
-
-
-def settle(draft: Study, folder: Path) -> tuple[Study, Path]:
-    """Make what a draft lacks: a home with keys for every party, loopback addresses, all signatures. Keys that are there stay.
-
-    Returns the complete study and where it was written.
-    """
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    homes = {name: folder / name for name in draft.names}
-    known = [Identity.load(home) if (home / "keys").exists() else None for home in homes.values()]
-    identities = [one or Identity.create(home, name) for one, (name, home) in zip(known, homes.items(), strict=True)]
-    ports = free_ports(draft.n)
-    fresh = draft.replace(nonce="").complete(
-        [identity.card for identity in identities], [f"127.0.0.1:{port}" for port in ports]
-    )
-    path = folder / "study.toml"
-    fresh.write(path)
-    for identity in identities:
-        signatures.write(path, identity.card.name, signatures.sign(fresh, identity))
-        policy = identity.home / "policy.toml"
-        if not policy.exists():
-            policy.write_text(_policy_for(fresh), "utf-8")
-    return fresh, path
-
-
-def _policy_for(study: Study) -> str:
-    """The policy of a party that exists for this study only: exactly what the study promises, once."""
-    epsilon, against = study.privacy.epsilon, study.privacy.colluders
-    return (
-        "# Written by `netdp up` for a party that it made itself: it allows what the study promises, and no more.\n"
-        f"delta = {study.privacy.delta!r}\nunit = \"{study.task.unit}\"\n\n"
-        f"[[limit]]\nagainst = {against}\nper = \"study\"\nepsilon = {epsilon!r}\n"
-    )  # fmt: skip
-
-
-def deal(study: Study, data: Path, folder: Path) -> dict[str, Path]:
-    """Everybody's own file: NAME.csv of a folder, or the rows of one table whose column `party` says whose they are."""
-    if data.is_dir():
-        files = {name: data / f"{name}.csv" for name in study.names}
-        missing = [name for name, file in files.items() if not file.is_file()]
-        if missing:
-            raise InvalidValue(
-                f"{data} has no {missing[0]}.csv; every party needs its file ({len(missing)} are missing)"
-            )
-        return files
-    rows = read_rows(data, ["party", *study.task.needed])
-    own: dict[str, list[Mapping[str, str]]] = {name: [] for name in study.names}
-    for number, row in enumerate(rows, start=2):
-        if row["party"] not in own:
-            raise InvalidValue(
-                f"{data}:{number}: {row['party']!r} is no party of the study; its column party names one"
-            )
-        own[row["party"]].append(row)
-    import csv
-
-    files = {}
-    for name, its in own.items():
-        files[name] = folder / name / "data.csv"
-        with open(os.open(files[name], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", newline="") as out:
-            writer = csv.DictWriter(out, study.task.needed or ["party"], extrasaction="ignore")
-            writer.writeheader()
-            writer.writerows(its)
-    return files
-
-
 # ── processes ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -290,19 +200,22 @@ def party_process(home: str, study: str, data: str, events: Connection, record: 
     from .peer import prepare, run_peer
 
     def report(event: dict[str, Any]) -> None:
-        with contextlib.suppress(OSError):  # nobody listens any more
+        try:
             events.send_bytes(json.dumps(event).encode())
+        except OSError:  # who started us is gone
+            os._exit(FAILED)
 
-    try:
-        told = run_peer(
-            prepare(Path(home), Path(study), Path(data), report=report, record=None if record is None else Path(record))
-        )
-    except NetdpError as problem:
-        from netdp.errors import Refused
-
-        refused = isinstance(problem, Refused)
+    def give_up(problem: Exception) -> None:
+        # a restart does not cure what was refused or cannot be read; a full disk, a port in use or a lost file it may
+        refused = isinstance(problem, Refused | InvalidValue | FileFormatError)
         report({"event": "refused" if refused else "failed", "reason": str(problem), "final": True})
         os._exit(REFUSED if refused else FAILED)
+
+    frames = None if record is None else Path(record)
+    try:
+        told = run_peer(prepare(Path(home), Path(study), Path(data), report=report, record=frames))
+    except (NetdpError, OSError) as problem:
+        give_up(problem)
     os._exit(ANSWERED if told["ok"] else ENDED)
 
 
@@ -329,6 +242,8 @@ def up(
     context.set_forkserver_preload(list(PRELOADED))
     progress = Progress(study.n)
     running: dict[str, tuple[Any, Connection]] = {}
+    refused: set[str] = set()
+    again: dict[str, float] = {}  # who is to be started again, and when
     seconds: dict[str, float] = {}
 
     def start(name: str) -> None:
@@ -347,16 +262,18 @@ def up(
         ):  # who is dialled before who dials: see transport/grpc.py
             start(name)
         all_done: float | None = None
-        refused: set[str] = set()
-        while running:
+        while running or again:
+            for name in [name for name, when in again.items() if time.monotonic() >= when]:
+                del again[name]
+                start(name)
             conns = {ours: name for name, (_, ours) in running.items()}
             sentinels = {process.sentinel: name for name, (process, _) in running.items()}
             for ready in wait([*conns, *sentinels], timeout=0.1):
                 if ready in conns:
-                    _listen(progress, conns[ready], ready, seconds, started)
+                    _listen(progress, study, conns[ready], ready, seconds, started)
             for name in [sentinels[s] for s in wait(list(sentinels), timeout=0)]:
                 process, ours = running.pop(name)
-                _listen(progress, name, ours, seconds, started)
+                _listen(progress, study, name, ours, seconds, started)
                 ours.close()
                 process.join()
                 code = process.exitcode
@@ -368,8 +285,8 @@ def up(
                         progress.gone.setdefault(name, "refused")
                         refused.add(name)
                 elif restart and progress.restarts.get(name, 0) < RESTARTS:
-                    progress.restarts[name] = progress.restarts.get(name, 0) + 1
-                    start(name)
+                    times = progress.restarts[name] = progress.restarts.get(name, 0) + 1
+                    again[name] = time.monotonic() + min(0.05 * 2 ** (times - 1), 2.0)
                 elif name not in progress.outcomes:
                     progress.gone.setdefault(name, f"died (exit {code})" if code >= 0 else f"killed (signal {-code})")
             time.sleep(1e-4 * len(running))  # looking at all of them costs: let news gather
@@ -386,10 +303,27 @@ def up(
     finally:
         _end(running.values())
     seconds["all"] = time.monotonic() - started
-    return UpResult(study, progress.outcomes, progress.restarts, progress.gone, tuple(progress.notes), seconds)
+    silent = [name for name in names if name not in progress.outcomes]
+    return UpResult(
+        study, progress.outcomes, progress.restarts, progress.gone, tuple(progress.notes), seconds,
+        frozenset(refused), {name: told for name in silent if (told := _ledger_of(study, folder / name)) is not None},
+    )  # fmt: skip
 
 
-def _listen(progress: Progress, name: str, events: Connection, seconds: dict[str, float], started: float) -> None:
+def _ledger_of(study: Study, home: Path) -> dict[str, Any] | None:
+    """What a party that told nothing had spent, from its ledger; None if it has none."""
+    from .peer import spent
+
+    try:
+        with Store.open(home / "peer.db", read_only=True) as store:
+            return spent(study, store)
+    except (NetdpError, OSError):
+        return None
+
+
+def _listen(
+    progress: Progress, study: Study, name: str, events: Connection, seconds: dict[str, float], started: float
+) -> None:
     """Take in what a party tells."""
     with contextlib.suppress(EOFError, OSError):
         while events.poll():
@@ -402,6 +336,9 @@ def _listen(progress: Progress, name: str, events: Connection, seconds: dict[str
             elif kind == "status":
                 progress.status[name] = event
             elif kind == "outcome":
+                if event["hash"] != study.hash.hex():
+                    progress.gone[name] = "it ran another study"
+                    continue
                 progress.outcomes[name] = event
                 seconds["answered"] = time.monotonic() - started
             elif kind == "note":
@@ -432,19 +369,6 @@ def _end(running: Iterable[tuple[Any, Connection]]) -> None:
 
 def _plain(value: float) -> float | str:
     return value if np.isfinite(value) else "inf"
-
-
-@contextlib.contextmanager
-def workplace(folder: Path | None) -> Any:
-    """The folder given, or one that is gone afterwards."""
-    if folder is not None:
-        yield folder
-        return
-    made = Path(tempfile.mkdtemp(prefix="netdp-up-"))
-    try:
-        yield made
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
 
 
 def run_study(
@@ -484,7 +408,7 @@ def exit_code(result: UpResult) -> int:
         return ANSWERED
     if result.outcomes:
         return ENDED if not result.answered else FAILED
-    return FAILED if all(reason.startswith(("died", "killed")) for reason in result.gone.values()) else REFUSED
+    return REFUSED if result.refused else FAILED
 
 
 __all__ = ["Progress", "UpResult", "exit_code", "run_study", "settle", "up"]

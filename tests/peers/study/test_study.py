@@ -149,7 +149,7 @@ def test_numbers_are_written_with_all_their_digits(epsilon, delta):
     [
         ("delta = 1e-06", "delta = 0.5", r"s\.toml:\d+: privacy\.delta: is the chance that the promise fails"),
         ("delta = 1e-06", 'delta = "1e-6"', r"privacy\.delta: Input should be a valid number"),
-        ("epsilon = 2.0", "epsilom = 2.0", r"privacy\.epsilon: is missing"),
+        ("epsilon = 2.0", "epsilom = 2.0", r"privacy\.epsilom: is not known here"),
         ('kind = "mean"', 'kind = "mode"', r"s\.toml:\d+: task\.kind: "),
         ("sigma = 2.0", "sigma = 1e-9", r"protocol: sigma=1e-09 is less than one step"),
         ('kind = "masked-sum"', 'kind = "shouting"', r"protocol\.kind: must be masked-sum, ring-sum or gossip"),

@@ -243,7 +243,7 @@ def test_a_file_is_read_and_its_mistakes_named_with_line_and_column(tmp_path):
     path.write_text('\ufeffx,note\n 30 ,"a, b"\n90,\n\n', "utf-8")
     assert task("mean", **RECORDS).rows(path).tolist() == [[-0.5, 1.0], [0.5, 1.0]]
     path.write_text("x\n30\nfast\n", "utf-8")
-    with pytest.raises(InvalidValue, match=r"mine\.csv:3: column 'x' holds 'fast', which is not a number"):
+    with pytest.raises(InvalidValue, match=r"mine\.csv:3: column 'x' holds 'fast', which is not a finite number"):
         task("mean", **RECORDS).rows(path)
 
 
@@ -306,5 +306,18 @@ def test_numbers_that_overflow_are_refused(value):
     task = Task(kind="mean", column="x", bounds=(0, 1), value=value)
     with pytest.raises(InvalidValue, match="too large to add up"):
         task.rows([{"x": "1e308"}, {"x": "1e308"}])
-    with pytest.raises(InvalidValue, match="not a number"):
+    with pytest.raises(InvalidValue, match="not a finite number"):
         task.rows([{"x": 10**400}])
+
+
+def test_the_variance_is_unbiased_before_it_is_floored():
+    """Noise in the mean would make the square too large: it is taken off."""
+    task = Task(kind="variance", column="x", bounds=(0, 10))
+    rng = np.random.default_rng(0)
+    truth = np.array([2.0, -0.5])  # sums of z and z² over 8 parties
+    noise = 0.7
+    answers = [task.answer(truth + rng.normal(0, noise, 2) + [0, 8], 8, noise)["value"] for _ in range(40_000)]
+    exact = 25 * ((truth[1] + 8) / 8 - (truth[0] / 8) ** 2)
+    assert abs(np.mean(answers) - exact) < 5 * np.std(answers) / np.sqrt(len(answers))
+    plain = np.mean(answers) - 25 * (noise / 8) ** 2
+    assert abs(plain - exact) > 5 * np.std(answers) / np.sqrt(len(answers)), "without it the difference would show"

@@ -208,7 +208,7 @@ epsilon = 10.0
             return cls.from_text(Path(path).read_text("utf-8"), path)
         except FileNotFoundError:
             raise Refused(
-                f"there is no policy in {path}; write one (netdp.peers.ledger.policy.Policy.default_text)"
+                f"there is no policy in {path}; `netdp peer init` writes one to begin with, docs/deploy.md shows what is in it"
             ) from None
         except OSError as error:
             raise FileFormatError(path, None, f"cannot be read: {error.strerror}") from None

@@ -81,5 +81,7 @@ def number(cell: Any, column: str, place: str) -> float:
         except ValueError:
             found = math.nan
     if not math.isfinite(found):
-        raise InvalidValue(f"{place}: column {column!r} holds {cell!r}, which is not a number; write it like 3.5")
+        raise InvalidValue(
+            f"{place}: column {column!r} holds {cell!r}, which is not a finite number; write it like 3.5"
+        )
     return found

@@ -400,7 +400,7 @@ class Task(Strict):
             raise InvalidValue(f"the total must be {self.dimension} finite numbers, got {total!r}")
         out: dict[str, Any] = {"kind": self.kind, "unit": self.unit, "parties": parties}
         if self.is_numeric:
-            return out | (self._of_parties(t, parties) if self.unit == "party" else self._of_records(t, noise))
+            return out | (self._of_parties(t, parties, noise) if self.unit == "party" else self._of_records(t, noise))
         if self.kind == "table":
             return out | {"columns": list(self.needed), "counts": _by_label(t, self.labels)}
         return out | {"column": self.column, **self._cells_told(), "counts": t.tolist()}
@@ -412,10 +412,10 @@ class Task(Strict):
         edges = {} if self.categories is not None else {"edges": self.bin_edges.tolist()}
         return {"labels": list(self.labels[0]), **edges}
 
-    def _of_parties(self, t: FloatArray, parties: int) -> dict[str, Any]:
+    def _of_parties(self, t: FloatArray, parties: int, noise: float) -> dict[str, Any]:
         mean = self._middle + self._half * float(t[0]) / parties
         if self.kind == "variance":
-            return self._spread(float(t[0]) / parties, float(t[1]) / parties)
+            return self._spread(float(t[0]) / parties, float(t[1]) / parties, noise / parties)
         return {"value": mean * parties if self.kind == "sum" else mean}
 
     def _of_records(self, t: FloatArray, noise: float) -> dict[str, Any]:
@@ -428,11 +428,12 @@ class Task(Strict):
             why = f"the noisy number of records, {records:.3g}, is below {least:.3g}: a quotient would say nothing"
             return {"value": None, "records": records, "why": why}
         if self.kind == "variance":
-            return self._spread(float(t[0]) / records, float(t[1]) / records) | {"records": records}
+            return self._spread(float(t[0]) / records, float(t[1]) / records, noise / records) | {"records": records}
         return {"value": self._middle + self._half * float(t[0]) / records, "records": records}
 
-    def _spread(self, first: float, second: float) -> dict[str, Any]:
-        variance = self._half**2 * (second - first * first)
+    def _spread(self, first: float, second: float, noise: float) -> dict[str, Any]:
+        # the square of a noisy mean is too large by the square of its noise, on average
+        variance = self._half**2 * (second - first * first + noise * noise)
         return {
             "value": max(variance, 0.0),
             "floored": variance < 0,  # the noise outweighs it

@@ -182,7 +182,10 @@ class GrpcTransport:
         except TimeoutError:
             first = None
         if first != LINK:
-            self._turn_away(f"{self._name(peer)} opened a stream that is not a link of this version of netdp")
+            if (
+                first is not None and first is not grpc.aio.EOF
+            ):  # else it died or was cut off in the middle of the handshake
+                self._turn_away(f"{self._name(peer)} opened a stream that is not a link of this version of netdp")
             await call.abort(grpc.StatusCode.FAILED_PRECONDITION, f"expected {LINK.decode()!r} first; update netdp")
         while (older := self._ends.get(peer)) is not None:
             older.end(REPLACED)
