@@ -97,13 +97,16 @@ def test_a_path_that_cannot_be_written_is_one_line(run, study, tmp_path):
 def test_terminated_it_leaves_no_party_and_no_folder(study, tmp_path):
     """Nobody contributes, so the run waits; then it is ended from outside."""
     import os
+    import shutil
     import signal
     import subprocess
     import sys
+    import tempfile
     import time
+    from pathlib import Path
 
-    environment = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
-    (tmp_path / "tmp").mkdir()
+    short = Path(tempfile.mkdtemp())  # a path of sockets has a hundred letters at most
+    environment = {**os.environ, "TMPDIR": str(short)}
     hold = "import netdp.peers.party as p; p.Party._contribute = lambda self: None\n"
     (tmp_path / "sitecustomize.py").write_text(hold)
     environment["PYTHONPATH"] = str(tmp_path)
@@ -113,12 +116,13 @@ def test_terminated_it_leaves_no_party_and_no_folder(study, tmp_path):
     )  # fmt: skip
     try:
         deadline = time.monotonic() + 60
-        while not list((tmp_path / "tmp").glob("netdp-up-*/*/peer.db")) and time.monotonic() < deadline:
+        while not list(short.glob("netdp-up-*/*/peer.db")) and time.monotonic() < deadline:
             time.sleep(0.1)
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=60)
         assert process.returncode == 143
-        assert list((tmp_path / "tmp").glob("netdp-up-*")) == []
+        assert list(short.glob("netdp-up-*")) == []
     finally:
         process.kill()
         process.wait()
+        shutil.rmtree(short, ignore_errors=True)
