@@ -61,6 +61,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/shuffling.py
 	$(BIN)/python benchmarks/shuffle_accounting.py
 	$(BIN)/python benchmarks/masked.py
+	$(BIN)/python benchmarks/peers.py
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

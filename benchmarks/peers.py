@@ -436,13 +436,15 @@ ROUNDS = [
 
 
 def rounds() -> str:
-    lines = ["peers  numbers  spread    listening   sealed  CPU a peer  started in   in all   (s; to the last answer)"]
+    lines = [
+        "peers    numbers  spread    listening   sealed  CPU a peer  started in   in all   (s; to the last answer)"
+    ]
     for n, numbers, spread in ROUNDS:
         try:
             found = one_round(n, numbers, spread)
         except TimeoutError as problem:
             found = str(problem)
-        lines.append(f"{n:5}{numbers:9,}  {spread:8}{found}   {load()}")
+        lines.append(f"{n:5}{numbers:11,}  {spread:8}{found}   {load()}")
         print("    " + lines[-1], file=sys.stderr, flush=True)
     return "\n    ".join(["", *lines])
 
