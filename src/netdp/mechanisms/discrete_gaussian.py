@@ -113,14 +113,7 @@ class DiscreteGaussian:
 
     def sample(self, shape: tuple[int, ...], words: Words) -> IntArray:
         """Independent draws, from so many words as it takes."""
-        wanted = math.prod(shape)
-        out = np.empty(wanted, dtype=np.int64)
-        done = 0
-        while done < wanted:
-            kept = self._round(wanted - done + (wanted - done) // 2 + 16, words)[: wanted - done]
-            out[done : done + len(kept)] = kept
-            done += len(kept)
-        return out.reshape(shape)
+        return kept_until_full(shape, lambda tries: self._round(tries, words))
 
     def _round(self, tries: int, words: Words) -> IntArray:
         """What is left of so many proposals."""
@@ -142,6 +135,18 @@ class DiscreteGaussian:
         for part, place in _square(np.abs(size * scale - self.variance)):
             alive = square.all_heads(part, alive, place, words)
         return np.where(minus[alive], -size[alive], size[alive])
+
+
+def kept_until_full(shape: tuple[int, ...], proposals: Callable[[int], IntArray]) -> IntArray:
+    """So many draws by rejection: `proposals(tries)` gives those of so many that are kept."""
+    wanted = math.prod(shape)
+    out = np.empty(wanted, dtype=np.int64)
+    done = 0
+    while done < wanted:
+        kept = proposals(wanted - done + (wanted - done) // 2 + 16)[: wanted - done]
+        out[done : done + len(kept)] = kept
+        done += len(kept)
+    return out.reshape(shape)
 
 
 def _square(numbers: IntArray) -> tuple[tuple[IntArray, int], ...]:

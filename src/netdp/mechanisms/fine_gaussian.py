@@ -34,7 +34,7 @@ from netdp.errors import InvalidValue, NetdpError
 from netdp.numerics.arrays import FloatArray, IntArray
 from netdp.numerics.checks import count
 
-from .discrete_gaussian import Words, exp_floor
+from .discrete_gaussian import Words, exp_floor, kept_until_full
 
 FINEST_VARIANCE = 2**116
 """No larger parameter is drawn: deviations up to 2⁵⁸ steps, so that 2⁶³ is 32 of them away."""
@@ -70,14 +70,7 @@ class FineGaussian:
 
     def sample(self, shape: tuple[int, ...], words: Words) -> IntArray:
         """Independent draws, from so many words as it takes."""
-        wanted = math.prod(shape)
-        out = np.empty(wanted, dtype=np.int64)
-        done = 0
-        while done < wanted:
-            kept = self._round(wanted - done + (wanted - done) // 2 + 16, words)[: wanted - done]
-            out[done : done + len(kept)] = kept
-            done += len(kept)
-        return out.reshape(shape)
+        return kept_until_full(shape, lambda tries: self._round(tries, words))
 
     def _round(self, tries: int, words: Words) -> IntArray:
         """What is left of so many proposals."""

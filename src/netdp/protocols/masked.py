@@ -45,9 +45,10 @@ import numpy as np
 from netdp.errors import InvalidValue, Unsupported
 from netdp.graphs import Graph, as_graph
 from netdp.numerics.arrays import UNIT
-from netdp.numerics.checks import count, finite, positive, scale, whole
+from netdp.numerics.checks import count, finite, scale, whole
 
 from .base import OnGraph
+from .grid import SLACK, grid_step, nearest, power_below
 from .mask_graphs import random_rings
 from .masked_averaging import (
     Averaging,
@@ -59,11 +60,9 @@ from .masked_averaging import (
     averaging_update,
 )
 from .masked_steps import (
-    SLACK,
     add_pads,
     contribution,
     from_bytes,
-    nearest,
     opened,
     quantised,
     quantised_records,
@@ -203,16 +202,11 @@ class MaskedSum(OnGraph):
 
     def _check_grid(self) -> None:
         if self.grid is not None:
-            given = positive("grid", self.grid)
-            if math.frexp(given)[0] != 0.5:
-                raise InvalidValue(
-                    f"grid must be a power of two, on which rounding is exact, got {given!r}; take {_power_below(given)!r}"
-                )
-            self._set(grid=given)
+            self._set(grid=grid_step(self.grid))
         if self.sigma < self.step:
             raise InvalidValue(
                 f"sigma={self.sigma:g} is less than one step of the grid {self.step:g}; give a grid of at most "
-                f"{_power_below(self.sigma)!r}"
+                f"{power_below(self.sigma)!r}"
             )
         if self.share > _FINEST or self.sensitivity / self.step > 2**40 or abs(self.centre) / self.step > 2**50:
             raise InvalidValue(
@@ -248,7 +242,7 @@ class MaskedSum(OnGraph):
         """The step of the grid that is used."""
         if self.grid is not None:
             return self.grid
-        return _power_below(
+        return power_below(
             min(self.sigma / (16 * math.sqrt(self.n)), self.sensitivity / (1024 * math.sqrt(self.dimension)))
         )
 
@@ -338,11 +332,6 @@ class MaskedSum(OnGraph):
             f"{self.graph.name}: {self.n:,} parties, {self.graph.m:,} edges; masked sum σ={self.sigma:g} Δ={self.sensitivity:g}, "
             f"{pads}; grid {self.step:g} modulo 2^{self.q.bit_length() - 1}, spread by {self.spread}{more}"
         )
-
-
-def _power_below(value: float) -> float:
-    """The largest power of two that is no larger."""
-    return math.ldexp(0.5, math.frexp(value)[1])
 
 
 __all__ = [

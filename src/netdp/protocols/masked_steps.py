@@ -16,11 +16,11 @@ from netdp.errors import InvalidValue
 from netdp.numerics.arrays import FloatArray, IntArray
 from netdp.numerics.checks import count
 
+from .grid import nearest
+
 if TYPE_CHECKING:
     from .masked import MaskedSum
 
-SLACK = 2e-9
-"""How much further apart than Δ, relatively, values are when they are accepted with rounding (`netdp.numerics.values`)."""
 _ACCEPTED = 1e-9  # the same for the norm of a record; computing the norm errs by far less than the other 1e-9
 
 
@@ -33,13 +33,6 @@ def quantised(protocol: MaskedSum, values: FloatArray) -> IntArray:
     [-1, 0, 2]
     """
     return nearest(values / protocol.step) - protocol.centre_steps
-
-
-def nearest(steps: FloatArray) -> IntArray:
-    """⌊s + ½⌋, exactly."""
-    # s + ½ would be rounded; the distance to the floor is exact where it is less than ½
-    below = np.floor(steps)
-    return below.astype(np.int64) + (steps - below >= 0.5)
 
 
 def record_tables(protocol: MaskedSum, values: Any) -> list[FloatArray]:
