@@ -156,7 +156,9 @@ def _lines(data: dict[str, Any], first: int | str, rows: int) -> list[str]:
     when = "" if data["since"] is None else f" since {data['since'][:10]}"
     when += "" if data["until"] is None else f" and before {data['until'][:10]}"
     lines = [
-        f"{data['home']}: {len(data['entries'])} of {rows} entries{when}" if when else f"{data['home']}: {rows} entries"
+        f"{data['home']}: {len(data['entries'])} of {rows} entries{when}"
+        if when
+        else f"{data['home']}: {rows} entr{'y' if rows == 1 else 'ies'}"
     ]
     if not data["entries"]:
         return [*lines, "Nothing was revealed."]
