@@ -296,7 +296,7 @@ def up(
             if len(refused) > study.privacy.absent and not progress.outcomes and study.n == len(names):
                 progress.notes.append(f"ended: {len(refused)} parties are not there, and the study needs them")
                 break
-            if all(name in progress.outcomes for name in running):
+            if not again and all(name in progress.outcomes for name in running):
                 all_done = all_done or time.monotonic()
                 if time.monotonic() > all_done + LEAVING:
                     break
