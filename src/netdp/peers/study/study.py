@@ -376,7 +376,9 @@ class Study(Strict):
 
     @cached_property
     def _certified(self) -> float:
-        return self.promise().require_certified().worst_epsilon(self.privacy.delta)
+        from .plan import worst_epsilon
+
+        return worst_epsilon(self.protocol(), self.privacy.colluders, self.privacy.delta)
 
     def check_promise(self) -> float:
         """The certified ε at the study's δ; refuses a study that promises less than it costs."""
