@@ -186,6 +186,7 @@ def run(
             earlier = peer.store.result(peer.study.hash)
             stay = None
             if earlier is not None:
+                earlier.pop("resume", None)  # what the peer serves others with, not for people
                 # so short that it never gives an attempt up: who holds the answer publishes nothing new
                 stay = min(peer.study.timing.gather, peer.study.timing.patience) / 4
                 progress.say(

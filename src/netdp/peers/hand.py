@@ -91,7 +91,7 @@ class Pen:
         return item
 
     def adopt(self, item: Item, roster: Roster | None) -> None:
-        """Write down an own item that others hold: of a contribution with its cost, against the fewest if its roster is unknown."""
+        """Write down an own item that others hold; a contribution with its cost, and so only with the roster it was made to."""
         key, study = item.key, self._study
         if key.kind == Kind.VOTE:
             self._store.put_vote(study.hash, key.attempt, item.body, item.signature)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from netdp.errors import InvalidValue
 from netdp.graphs import Graph
 from netdp.mechanisms.discrete_gaussian import words_from
 from netdp.mechanisms.fine_gaussian import FineGaussian
@@ -16,10 +15,10 @@ from netdp.numerics.arrays import FloatArray, IntArray
 from netdp.numerics.kernels import csr_times_block
 from netdp.protocols import ErdosRenyiGossip, Gossip, VaryingGossip
 from netdp.protocols.gossip import gossip_step, gossip_steps, gossip_weights, summed
-from netdp.protocols.grid import held_in_steps, lowest_of
 from netdp.protocols.ring import Draw
 from netdp.views import Transcript, transcribe
 
+from .on_a_grid import held_on_the_grid
 from .run import Normal, Record, Run, Values, execute, prepared
 
 # Masks are drawn for this many edges at a time: they need not all be in memory at once.
@@ -74,17 +73,7 @@ def _real(protocol: Gossip, numbers: IntArray) -> FloatArray:
 
 def gossip_on_the_grid(protocol: Gossip, data: FloatArray, bounds: Any) -> IntArray:
     """The values in grid steps, (n, d), held to what the privacy rests on."""
-    if data.shape[1] > protocol.dimension:
-        raise InvalidValue(
-            f"values have {data.shape[1]} columns, the protocol states dimension={protocol.dimension}; every column is rounded, "
-            f"so state dimension={data.shape[1]}"
-        )
-    integers = gossip_steps(protocol, data)
-    if protocol.dimension > 1:
-        return integers
-    low = lowest_of(bounds)
-    lowest = None if low is None else int(gossip_steps(protocol, np.array([low]))[0])
-    return held_in_steps(integers, protocol.distance, lowest, protocol.sensitivity)
+    return held_on_the_grid(protocol, data, bounds, gossip_steps)
 
 
 def discrete(seed: int) -> Draw:

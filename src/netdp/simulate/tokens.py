@@ -37,12 +37,12 @@ import numpy.typing as npt
 from netdp.errors import InvalidValue, Unsupported
 from netdp.mechanisms.discrete_gaussian import DiscreteGaussian, words_from
 from netdp.numerics.arrays import FloatArray, IntArray
-from netdp.protocols.grid import held_in_steps, lowest_of
 from netdp.protocols.path import PathSum, UserArray, first_visits
 from netdp.protocols.ring import Draw, RingHistogram, RingSum, ring_add, ring_mean, ring_noises, ring_steps
 from netdp.protocols.walk import GraphWalkSum, WalkHistogram, WalkSum
 from netdp.views.token import TokenTranscript, ring_path
 
+from .on_a_grid import held_on_the_grid
 from .run import Normal, Run, Values, execute, observers_of, prepared
 
 # Numbers of noise held in memory at once.
@@ -134,17 +134,7 @@ def _ring_sum(protocol: RingSum, values: Values, seed: int, normal: Normal, reco
 
 def ring_on_the_grid(protocol: RingSum, data: FloatArray, bounds: Any) -> IntArray:
     """The values of every round in grid steps, (rounds, n, d), held to what the privacy rests on."""
-    if data.shape[2] > protocol.dimension:
-        raise InvalidValue(
-            f"values have {data.shape[2]} columns, the protocol states dimension={protocol.dimension}; rounding more columns "
-            f"moves values further apart, so state dimension={data.shape[2]}"
-        )
-    integers = ring_steps(protocol, data)
-    if protocol.dimension > 1:
-        return integers
-    low = lowest_of(bounds)
-    lowest = None if low is None else int(ring_steps(protocol, np.array([low]))[0])
-    return held_in_steps(integers, protocol.distance, lowest, protocol.sensitivity)
+    return held_on_the_grid(protocol, data, bounds, ring_steps)
 
 
 def carry_integers(

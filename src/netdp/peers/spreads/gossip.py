@@ -55,10 +55,11 @@ class Gossiping(Spread):
             self._send(self._noises[0], moves)
         while True:
             t = len(self._sent) - 1
-            received = {v: self._state(held, v, t) for v in self._weights}
-            if any(state is None for state in received.values()):
+            found = {v: self._state(held, v, t) for v in self._weights}
+            received = {v: state for v, state in found.items() if state is not None}
+            if len(received) < len(found):
                 return moves
-            mixed = gossip_step(self._weights, self._sent[t], received)  # type: ignore[arg-type]
+            mixed = gossip_step(self._weights, self._sent[t], received)
             if t + 1 == self._protocol.rounds:
                 total = mixed.astype(np.float64) * (self._protocol.step * self._protocol.n)
                 self.answer = Answer(self.attempt, self.roster, total, b"")

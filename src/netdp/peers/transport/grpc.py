@@ -193,13 +193,6 @@ class GrpcTransport:
         if self._closing:
             await call.abort(grpc.StatusCode.UNAVAILABLE, f"{self._name(self.me)} is closing")
 
-        async def read() -> bytes | None:
-            try:
-                frame = await call.read()
-            except Exception as problem:
-                raise LinkLost(_why(problem)) from None
-            return None if frame is grpc.aio.EOF else bytes(frame)
-
         async def write(frame: bytes) -> None:
             try:
                 await call.write(frame)
@@ -208,7 +201,7 @@ class GrpcTransport:
 
         end = End(peer, self._receiver, self.limits, asyncio.get_running_loop().time)
         self._ends[peer] = end
-        task = asyncio.ensure_future(self._live(end, read, write))
+        task = asyncio.ensure_future(self._live(end, _reader(call), write))
         self._serving.add(task)
         task.add_done_callback(self._serving.discard)
         try:
@@ -281,13 +274,6 @@ class GrpcTransport:
         channel = grpc.aio.secure_channel(self._addresses[peer], credentials, options=self._options(server=False))
         call = channel.stream_stream(f"/{SERVICE}/{METHOD}")()
 
-        async def read() -> bytes | None:
-            try:
-                frame = await call.read()
-            except Exception as problem:
-                raise LinkLost(_why(problem)) from None
-            return None if frame is grpc.aio.EOF else bytes(frame)
-
         async def write(frame: bytes) -> None:
             try:
                 await call.write(frame)
@@ -308,7 +294,7 @@ class GrpcTransport:
                 await write(LINK)
             end = End(peer, self._receiver, self.limits, asyncio.get_running_loop().time)
             self._ends[peer] = end
-            return await self._live(end, read, write, no_more)
+            return await self._live(end, _reader(call), write, no_more)
         except TimeoutError:
             return f"{self._name(peer)} at {self._addresses[peer]} did not answer in {self.limits.handshake:g} s"
         except LinkLost as problem:
@@ -410,6 +396,19 @@ def _check_address(address: object) -> None:
     host, _, port = address.rpartition(":") if isinstance(address, str) else ("", "", "")
     if not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
         raise InvalidValue(f'an address is "host:port", such as "10.0.0.7:7400", got {address!r}')
+
+
+def _reader(call: Any) -> Read:
+    """The frames that come over a call, one after the other; None at its end."""
+
+    async def read() -> bytes | None:
+        try:
+            frame = await call.read()
+        except Exception as problem:
+            raise LinkLost(_why(problem)) from None
+        return None if frame is grpc.aio.EOF else bytes(frame)
+
+    return read
 
 
 def _why(problem: Exception) -> str:
