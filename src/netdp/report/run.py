@@ -54,8 +54,8 @@ def _answer(result: UpResult, told: dict[str, Any]) -> list[tuple[str, str, str]
     out = []
     held = f"{len(result.answered)} parties hold this answer, to the last bit" if result.ok else "not all agree"
     if isinstance(study.protocol(), Gossip):
-        values = sorted(one["answer"].get("value", 0.0) or 0.0 for one in result.answered.values())
-        held = f"one party's; each has an estimate of its own, {_number(values[0])} to {_number(values[-1])}"
+        # what a party ends with is for its own eyes: side by side they would tell more than is certified
+        held = "one party's estimate; each of the others has its own, and keeps it to itself"
     for i, (name, value) in enumerate(answer_lines(answer)[:_MOST_LINES]):
         out.append((name, value, held if i == 0 else ""))
     noise, records = study.noise(len(roster)), answer.get("records")
