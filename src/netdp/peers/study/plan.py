@@ -37,6 +37,7 @@ from netdp.protocols import Gossip, MaskedSum, Protocol, RingSum
 from netdp.utility import expected_error
 
 from ..ledger.losses import accounted
+from ..model import Misfit
 from .sections import Privacy, is_fixed
 from .task import Task
 
@@ -161,9 +162,10 @@ def plan(
         raise InvalidValue(f"unknown protocol {kind!r}; choose one of {', '.join(KINDS)}")
     if spread is not None and kind != "masked-sum":
         raise InvalidValue(f"spread={spread!r} belongs to masked-sum, not to {kind}; leave it out")
-    Privacy(
-        epsilon=epsilon, delta=delta, colluders=colluders, attempts=attempts, absent=absent
-    )  # refuses nonsense first
+    try:  # nonsense is refused before any noise is looked for
+        Privacy(epsilon=epsilon, delta=delta, colluders=colluders, attempts=attempts, absent=absent)
+    except Misfit as problem:
+        raise Misfit(("privacy", *problem.place), problem.problem) from None
     fixed = isinstance(graph, str) and is_fixed(graph)
     made = parse(graph) if isinstance(graph, str) else graph
     if made.n != len(names):
