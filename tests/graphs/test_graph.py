@@ -349,10 +349,15 @@ def test_networkx_names_become_labels() -> None:
 
 
 def test_networkx_directed_and_multiple() -> None:
-    assert graphs.from_networkx(nx.MultiDiGraph([(0, 1), (1, 0), (0, 1), (1, 2)])).edges().tolist() == [
-        [0, 1],
-        [1, 2],
-    ]
+    both = nx.MultiDiGraph([(0, 1), (1, 0), (0, 1), (1, 2), (2, 1)])
+    assert graphs.from_networkx(both).edges().tolist() == [[0, 1], [1, 2]]
+    both.remove_edge(2, 1)
+    for take in (graphs.from_networkx, graphs.as_graph):
+        with pytest.raises(
+            GraphError, match=r"directed: .* from 1 to 2 and none back.*to_undirected\(\).*transition\(G\)"
+        ):
+            take(both)
+    assert graphs.from_networkx(both.to_undirected()).m == 2
 
 
 def test_networkx_positions_and_name() -> None:
@@ -393,7 +398,7 @@ def test_networkx_weights_that_are_not_positive_are_warned_about(caplog: pytest.
     assert "3 weights are not positive, the first -1 on the edge ('b', 'c')" in record.getMessage()
     assert "remove such edges yourself if they mean 'no edge'" in record.getMessage()
     caplog.clear()
-    graphs.from_networkx(nx.MultiDiGraph([(0, 1, {"weight": 0})]))
+    graphs.from_networkx(nx.MultiGraph([(0, 1, {"weight": 0})]))
     assert "1 weight is not positive, the first 0 on the edge (0, 1)" in caplog.text
     caplog.clear()
     graphs.from_networkx(nx.karate_club_graph())  # all its weights are positive
@@ -405,7 +410,7 @@ def test_as_graph_takes_graphs_and_networkx_graphs_only() -> None:
     ring = graphs.ring(4)
     assert graphs.as_graph(ring, "the graph") is ring
     assert graphs.as_graph(nx.cycle_graph(4), "the graph") == ring
-    assert graphs.as_graph(nx.DiGraph([("a", "b")]), "the graph").labels == ("a", "b")
+    assert graphs.as_graph(nx.DiGraph([("a", "b"), ("b", "a")]), "the graph").labels == ("a", "b")
     for value in ("ring:5", None, np.eye(3), [(0, 1)], nx.Graph):
         kind = type(value).__name__
         with pytest.raises(

@@ -19,6 +19,8 @@ from netdp.errors import DataNotFound, InvalidValue
         ("grid:16x16", graphs.grid(16, 16)),
         ("grid:16,15", graphs.grid(16, 15)),
         ("torus:8X9", graphs.torus(8, 9)),
+        ("torus:3x4x5", graphs.torus(3, 4, 5)),
+        ("exponential:20", graphs.exponential(20)),
         ("ring:64", graphs.ring(64)),
         ("complete:10", graphs.complete(10)),
         ("path:5", graphs.path(5)),

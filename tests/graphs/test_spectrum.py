@@ -63,7 +63,7 @@ def test_dense(n: int, p: float, seed: int, kind: str) -> None:
     gap = spectral_gap(g, kind)
     if g.is_connected:
         assert gap == pytest.approx(by_definition(mixing_matrix(g, kind).toarray()), abs=1e-12)
-        assert 0 < gap <= 1
+        assert 0 < gap <= 1 or (kind == "hamilton" and g.is_bipartite and gap < 1e-12)
     else:
         assert gap == spectral_gap(mixing_matrix(g, kind)) == 0.0
 

@@ -13,30 +13,53 @@ Graph('hypercube(8)', n=256, m=1024)
 """
 
 from netdp.graphs.convert import as_graph, from_networkx
-from netdp.graphs.families import complete, erdos_renyi, geometric, grid, hypercube, path, regular, ring, star, torus
+from netdp.graphs.families import (
+    complete,
+    erdos_renyi,
+    exponential,
+    geometric,
+    grid,
+    hypercube,
+    path,
+    regular,
+    ring,
+    star,
+    torus,
+)
 from netdp.graphs.files import ReadReport, read, read_with_report
 from netdp.graphs.graph import Graph
+from netdp.graphs.hubs import balanced_tree, barabasi_albert, random_tree
+from netdp.graphs.matrix import GossipMatrix, edge_weights, gossip_matrix
 from netdp.graphs.named import Dataset, dataset, datasets
 from netdp.graphs.spec import parse
+from netdp.graphs.transitions import Transition, transition
 
 from . import mixing, spectrum
 
 __all__ = [
     "Dataset",
+    "GossipMatrix",
     "Graph",
     "ReadReport",
+    "Transition",
     "as_graph",
+    "balanced_tree",
+    "barabasi_albert",
     "complete",
     "dataset",
     "datasets",
+    "edge_weights",
     "erdos_renyi",
+    "exponential",
     "from_networkx",
     "geometric",
+    "gossip_matrix",
     "grid",
     "hypercube",
     "mixing",
     "parse",
     "path",
+    "random_tree",
     "read",
     "read_with_report",
     "regular",
@@ -44,4 +67,5 @@ __all__ = [
     "spectrum",
     "star",
     "torus",
+    "transition",
 ]

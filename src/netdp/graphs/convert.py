@@ -26,7 +26,7 @@ def as_graph(value: Any, what: str = "the graph") -> Graph:
     """
     if isinstance(value, Graph):
         return value
-    if _is_networkx(value):
+    if is_networkx(value):
         return from_networkx(value)
     raise InvalidValue(
         f"{what} must be a netdp Graph or a NetworkX graph, got {_brief(value)}; graphs.parse('ring:64') reads a short "
@@ -34,7 +34,8 @@ def as_graph(value: Any, what: str = "the graph") -> Graph:
     )
 
 
-def _is_networkx(value: Any) -> bool:
+def is_networkx(value: Any) -> bool:
+    """Whether this is a NetworkX graph."""
     # Whoever holds a NetworkX graph has imported NetworkX: no need to load it for the question.
     networkx = sys.modules.get("networkx")
     return networkx is not None and isinstance(value, getattr(networkx, "Graph", ()))
@@ -49,40 +50,37 @@ def _brief(value: Any) -> str:
 def from_networkx(G: Any, *, name: str | None = None) -> Graph:
     """The simple undirected graph under a NetworkX graph.
 
-    Directions, multiplicities and weights are forgotten; an edge whose weight is not positive is kept, with a warning
+    Multiplicities and weights are forgotten; an edge whose weight is not positive is kept, with a warning
     in the log, because some use such weights for "no edge". Nodes that are the integers 0 … n−1 keep their
     numbers; otherwise nodes are numbered in `G`'s order and their names become labels. Node attributes `pos`
-    (pairs of numbers, on every node) become positions.
+    (pairs of numbers, on every node) become positions. Directions are never forgotten: a directed graph is taken if every
+    arrow has its opposite, and refused otherwise. Walks go along arrows: `graphs.transition(G)`.
 
     Raises:
         InvalidValue: `G` is no NetworkX graph.
-        GraphError: `G` is empty or has self-loops, or two nodes have the same name as text.
+        GraphError: `G` is empty or has self-loops or an arrow without its opposite, or two nodes have the same name as text.
 
     >>> import networkx as nx
-    >>> from_networkx(nx.DiGraph([("ann", "bob"), ("bob", "ann"), ("bob", "cy")])).labels
+    >>> from_networkx(nx.DiGraph([("ann", "bob"), ("bob", "ann"), ("bob", "cy"), ("cy", "bob")])).labels
     ('ann', 'bob', 'cy')
+    >>> from_networkx(nx.DiGraph([("ann", "bob")]))
+    Traceback (most recent call last):
+    netdp.errors.GraphError: the NetworkX graph is directed: ...
     """
-    if not _is_networkx(G):
+    if not is_networkx(G):
         raise InvalidValue(
             f"from_networkx takes a NetworkX graph, got {_brief(G)}; networkx.from_numpy_array makes one of an adjacency "
             "matrix, Graph.from_edges(n, pairs) takes edges"
         )
-    nodes = list(G.nodes)
+    nodes, labels = node_names(G)
     n = len(nodes)
-    if n == 0:
-        raise GraphError("the NetworkX graph has no node; a graph needs at least one")
-    numbered = all(isinstance(node, int | np.integer) and not isinstance(node, bool) for node in nodes)
-    numbered = numbered and set(nodes) == set(range(n))
-    if numbered:
-        nodes = list(range(n))
-        given = [G.nodes[node].get("label") for node in nodes]  # as to_networkx writes them
-        labels = tuple(given) if all(isinstance(label, str) for label in given) else None
-    else:
-        labels = tuple(str(node) for node in nodes)
-        if len(set(labels)) < n:
+    if G.is_directed():
+        lone = next(((u, w) for u, w in G.edges() if u != w and not G.has_edge(w, u)), None)
+        if lone is not None:
             raise GraphError(
-                "two nodes of the NetworkX graph have the same name as text (such as 1 and '1'); "
-                "rename them with networkx.relabel_nodes"
+                f"the NetworkX graph is directed: there is an arrow from {lone[0]!r} to {lone[1]!r} and none back. Gossip, "
+                "masks and shuffling send both ways: take G.to_undirected() if links do. A token can walk along arrows: "
+                "GraphWalkSum, WalkDescent and WalkHistogram take G itself or graphs.transition(G)"
             )
     number = {node: i for i, node in enumerate(nodes)}
     ends = np.fromiter(
@@ -104,6 +102,26 @@ def from_networkx(G: Any, *, name: str | None = None) -> Graph:
         labels=labels,
         positions=_positions(G, nodes),
     )
+
+
+def node_names(G: Any) -> tuple[list[Any], tuple[str, ...] | None]:
+    """The nodes of a NetworkX graph in the order of their numbers here, and their names if they are not just numbers."""
+    nodes = list(G.nodes)
+    n = len(nodes)
+    if n == 0:
+        raise GraphError("the NetworkX graph has no node; a graph needs at least one")
+    numbered = all(isinstance(node, int | np.integer) and not isinstance(node, bool) for node in nodes)
+    if numbered and set(nodes) == set(range(n)):
+        nodes = list(range(n))
+        given = [G.nodes[node].get("label") for node in nodes]  # as to_networkx writes them
+        return nodes, tuple(given) if all(isinstance(label, str) for label in given) else None
+    labels = tuple(str(node) for node in nodes)
+    if len(set(labels)) < n:
+        raise GraphError(
+            "two nodes of the NetworkX graph have the same name as text (such as 1 and '1'); "
+            "rename them with networkx.relabel_nodes"
+        )
+    return nodes, labels
 
 
 def _warn_of_weights(G: Any) -> None:

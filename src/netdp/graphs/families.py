@@ -12,7 +12,7 @@ array([0., 2., 2., 2., 4., 4., 4., 6.])
 from __future__ import annotations
 
 from functools import partial
-from math import comb
+from math import comb, prod
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from netdp.numerics.checks import whole
 __all__ = [
     "complete",
     "erdos_renyi",
+    "exponential",
     "geometric",
     "grid",
     "hypercube",
@@ -125,24 +126,60 @@ def grid(rows: int, cols: int) -> Graph:
     )
 
 
-def torus(rows: int, cols: int) -> Graph:
-    """The grid with opposite sides joined: 4-regular; node r·cols + c stands in row r, column c.
+def torus(rows: int, cols: int, *more: int) -> Graph:
+    """The grid with opposite sides joined, in two or more dimensions: 2D-regular for D sides; node r·cols + c in row r, column c.
 
-    Both sides are at least 3: with a side of 2 an edge would be there twice. Drawn as a lattice.
-    Laplacian spectrum: the sums 4 sin²(πi/rows) + 4 sin²(πj/cols).
+    With more sides the last one runs fastest, as in `numpy.ravel_multi_index`. All sides are at least 3: with a side of 2 an edge
+    would be there twice. `ring(n)` is the torus of one dimension. Drawn as a lattice, further dimensions slanted.
+    Laplacian spectrum: the sums 4 sin²(πi/rows) + 4 sin²(πj/cols) + ….
 
     >>> torus(3, 4).neighbors(0)
     array([1, 3, 4, 8], dtype=int32)
+    >>> torus(4, 4, 4)
+    Graph('torus(4, 4, 4)', n=64, m=192)
     """
     hint = "a shorter side would double its edges; grid(rows, cols) has no wrapping"
-    rows, cols = whole("rows", rows, 3, hint), whole("cols", cols, 3, hint)
-    affordable(2 * rows * cols, f"torus({rows}, {cols})")
+    names = ["rows", "cols", *(f"side {i}" for i in range(3, 3 + len(more)))]
+    sides = tuple(whole(name, side, 3, hint) for name, side in zip(names, (rows, cols, *more), strict=True))
+    n = prod(sides)
+    name = f"torus({', '.join(map(str, sides))})"
+    affordable(len(sides) * n, name)
+    places = np.stack(np.unravel_index(np.arange(n), sides))
+    edges = []
+    for axis, side in enumerate(sides):
+        following = places.copy()
+        following[axis] = (following[axis] + 1) % side
+        edges.append(np.column_stack((np.arange(n), np.ravel_multi_index(tuple(following), sides))))
     return Graph.from_edges(
-        rows * cols,
-        _product(rows, cols, _cycle(rows), _cycle(cols)),
-        name=f"torus({rows}, {cols})",
-        positions=_lattice(rows, cols),
-        laplacian_spectrum=partial(_torus_spectrum, rows, cols),
+        n,
+        np.concatenate(edges),
+        name=name,
+        positions=_lattice(rows, cols) if len(sides) == 2 else _slanted(places, sides),
+        laplacian_spectrum=partial(_torus_spectrum, *sides),
+    )
+
+
+def exponential(n: int) -> Graph:
+    """Node i is joined to i ± 1, 2, 4, 8, … (all powers of two below n) modulo n; drawn on a circle.
+
+    About 2·log₂ n neighbours and a diameter of at most log₂ n: the static exponential graph of Ying et al. (NeurIPS 2021), with
+    links in both directions. (Muffliato's "exponential graph" is `hypercube`, which its experiments draw.) A circulant graph;
+    Laplacian spectrum: Σ over the distances s of 4 sin²(πks/n), half of that for s = n/2.
+
+    >>> exponential(16).neighbors(0)
+    array([ 1,  2,  4,  8, 12, 14, 15], dtype=int32)
+    """
+    n = whole("n", n, 2, "an exponential graph joins at least two nodes")
+    steps = _powers(n)
+    affordable(n * len(steps), f"exponential({n})")
+    nodes = np.arange(n, dtype=np.int64)
+    ends = [np.column_stack((nodes, (nodes + s) % n))[: n // 2 if 2 * s == n else n] for s in steps]
+    return Graph.from_edges(
+        n,
+        np.concatenate(ends),
+        name=f"exponential({n})",
+        positions=_circle(n),
+        laplacian_spectrum=partial(_exponential_spectrum, n),
     )
 
 
@@ -202,6 +239,21 @@ def _lattice(rows: int, cols: int) -> FloatArray:
     return np.column_stack((col, -row)).astype(np.float64)  # row 0 on top
 
 
+def _slanted(places: IntArray, sides: tuple[int, ...]) -> FloatArray:
+    """Every dimension in its own direction, so that no two nodes fall on one another."""
+    drawn = np.zeros((places.shape[1], 2))
+    for axis, side in enumerate(sides):
+        angle = np.pi * (axis + 0.5) / len(sides)
+        length = 1.0 / (1 + 0.37 * axis) / np.sqrt(side + 0.1 * axis)
+        drawn += length * np.outer(places[axis], [np.cos(angle), np.sin(angle)])
+    return drawn
+
+
+def _powers(n: int) -> list[int]:
+    """The distances 1, 2, 4, … around a circle of n, each once."""
+    return sorted({min(s, n - s) for s in (2**k for k in range((n - 1).bit_length())) if s < n})
+
+
 # ── spectra (module-level, so that a Graph can be pickled) ────────────────────────────────────────────────
 
 
@@ -225,8 +277,18 @@ def _grid_spectrum(rows: int, cols: int) -> FloatArray:
     return np.sort(np.add.outer(_path_spectrum(rows), _path_spectrum(cols)), axis=None)
 
 
-def _torus_spectrum(rows: int, cols: int) -> FloatArray:
-    return np.sort(np.add.outer(_ring_spectrum(rows), _ring_spectrum(cols)), axis=None)
+def _torus_spectrum(*sides: int) -> FloatArray:
+    sums = np.zeros(1)
+    for side in sides:
+        sums = np.add.outer(sums, _ring_spectrum(side)).ravel()
+    return np.sort(sums)
+
+
+def _exponential_spectrum(n: int) -> FloatArray:
+    waves = np.arange(n)
+    # k·s is reduced modulo n first: a large multiple of π would lose its digits
+    parts = [(0.5 if 2 * s == n else 1.0) * 4 * np.sin(np.pi * (waves * s % n) / n) ** 2 for s in _powers(n)]
+    return np.sort(np.sum(parts, axis=0))
 
 
 def _hypercube_spectrum(d: int) -> FloatArray:

@@ -407,20 +407,29 @@ class Graph:
         >>> Graph.from_edges(3, [(0, 1), (0, 2)], labels=["cy", "ann", "bob"]).in_order_of(cycle).edges().tolist()
         [[0, 2], [1, 2]]
         """
+        places = self.places_in(other)
+        return self if places is None else self.relabel(places)
+
+    def places_in(self, other: Graph) -> list[int] | None:
+        """Which number every node has in `other`, by its name; None if the two number their nodes alike.
+
+        >>> Graph.from_edges(2, [(0, 1)], labels=["bob", "ann"]).places_in(Graph.from_edges(2, [], labels=["ann", "bob"]))
+        [1, 0]
+        """
         if self.n != other.n:
             raise InvalidValue(f"{self!r} must have the same parties as {other!r}")
         if self.labels == other.labels:
-            return self
+            return None
         numbers = tuple(map(str, range(self.n)))
         own, known = self.labels or numbers, {name: node for node, name in enumerate(other.labels or numbers)}
         unknown = [name for name in own if name not in known]
         if len(unknown) == self.n and (self.labels is None or other.labels is None):
-            return self
+            return None
         if unknown:
             raise InvalidValue(
                 f"{self!r} must have the same parties as {other!r}, which has no {unknown[0]!r}; give both the same labels"
             )
-        return self.relabel([known[name] for name in own])
+        return [known[name] for name in own]
 
     def relabel(self, permutation: npt.ArrayLike) -> Graph:
         """The same graph with old node i called `permutation[i]`; labels and positions move along.

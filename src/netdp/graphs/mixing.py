@@ -2,7 +2,8 @@
 
 A gossip matrix over a graph (Cyffers, Even, Bellet and Massoulié, *Muffliato*, NeurIPS 2022, Definition 1) is
 symmetric and non-negative, its rows sum to 1, and off the diagonal it is zero wherever there is no edge.
-All of those made here have a positive diagonal, so on a connected graph their powers converge to the mean.
+All of those made here, but for "hamilton", have a positive diagonal, so on a connected graph their powers converge to the mean.
+Weights of one's own are a `GossipMatrix` (`netdp.graphs.matrix`).
 
 >>> from netdp.graphs import ring
 >>> metropolis(ring(3)).toarray().round(3)
@@ -13,18 +14,31 @@ array([[0.333, 0.333, 0.333],
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from netdp.errors import InvalidValue
 from netdp.graphs.graph import Graph
+from netdp.graphs.matrix import GossipMatrix, gossip_matrix
 from netdp.numerics.arrays import FloatArray, IntArray
 
 from . import _csr
 
 #: The kinds that `mixing_matrix` knows.
-MIXINGS = ("metropolis", "maximum-degree", "lazy-metropolis", "lazy-maximum-degree")
+MIXINGS = (
+    "metropolis",
+    "maximum-degree",
+    "lazy-metropolis",
+    "lazy-maximum-degree",
+    "hamilton",
+    "lazy-hamilton",
+)
+#: Other words for them.
+ALIASES = {"max-degree": "maximum-degree", "lazy-max-degree": "lazy-maximum-degree"}
+#: What a protocol takes: a name, or weights of one's own.
+Mixing: TypeAlias = str | GossipMatrix
 
 
 def metropolis(graph: Graph) -> Any:
@@ -48,11 +62,27 @@ def maximum_degree(graph: Graph) -> Any:
     return _with_diagonal(graph, np.full(graph.indices.size, 1.0 / (1.0 + graph.degrees.max())))
 
 
+def hamilton(graph: Graph) -> Any:
+    """W_uv = 1/max(d_u, d_v) on edges, the rest on the diagonal: the matrix of Muffliato's Table 1.
+
+    The paper's experiments use a "Hamilton scheme" that it does not define; its Table 1 names min(1/d_v, 1/d_w), which is taken
+    for it here. It sends more than Metropolis, and on regular bipartite graphs (even rings, tori, hypercubes) too much: −1 is an
+    eigenvalue there and gossip swings for ever. The lazy one converges everywhere.
+
+    >>> from netdp.graphs import path
+    >>> hamilton(path(3)).toarray().tolist()
+    [[0.5, 0.5, 0.0], [0.5, 0.0, 0.5], [0.0, 0.5, 0.5]]
+    """
+    degrees = graph.degrees
+    rows = _csr.rows_of(graph.indptr)
+    return _with_diagonal(graph, 1.0 / np.maximum(degrees[rows], degrees[graph.indices]))
+
+
 def _with_diagonal(graph: Graph, weights: FloatArray) -> Any:
     from scipy.sparse import csr_array, dia_array
 
     off = _csr.matrix(graph.indptr, graph.indices, weights)
-    rest = 1.0 - off.sum(axis=1)  # at least 1/(1 + d): never lost to rounding
+    rest = np.maximum(1.0 - off.sum(axis=1), 0.0)  # at least 1/(1 + d), or 0 by Hamilton's: never lost to rounding
     W = csr_array(off + dia_array((rest[None, :], [0]), shape=off.shape))
     W.sort_indices()
     return W
@@ -72,17 +102,65 @@ def lazy(W: Any) -> Any:
     return csr_array((W + eye_array(W.shape[0], format="csr")) * 0.5)
 
 
-def mixing_matrix(graph: Graph, kind: str = "metropolis") -> Any:
-    """The gossip matrix of a kind in `MIXINGS`.
+def as_mixing(value: Any, graph: Graph) -> Mixing:
+    """What stands for a mixing over a graph: a name, a `GossipMatrix`, its dictionary, or a dense or sparse matrix; checked.
+
+    >>> from netdp.graphs import ring
+    >>> as_mixing("max-degree", ring(3)), as_mixing(np.full((3, 3), 1 / 3), ring(3))
+    ('maximum-degree', GossipMatrix(n=3, m=3))
+    """
+    if isinstance(value, str):
+        name = ALIASES.get(value, value)
+        if name not in MIXINGS:
+            raise InvalidValue(
+                f"unknown mixing {value!r}; choose one of {', '.join(MIXINGS)}, or give a GossipMatrix of your own"
+            )
+        return name
+    if isinstance(value, Mapping):
+        value = GossipMatrix.from_dict(value)
+    if isinstance(value, GossipMatrix):
+        if value.graph.n == graph.n and None not in (value.graph.labels, graph.labels):
+            value = value.in_order_of(graph)  # equal graphs may still number their people differently
+        if value.graph != graph:
+            raise InvalidValue(
+                f"this {value!r} is over another graph than {graph!r}; make it with gossip_matrix(W, graph)"
+            )
+        return value if value.graph.labels == graph.labels else GossipMatrix(graph, value.weights)
+    if value is None or isinstance(value, bool | int | float):
+        raise InvalidValue(f"unknown mixing {value!r}; choose one of {', '.join(MIXINGS)}, or give a matrix")
+    return gossip_matrix(value, graph)
+
+
+def mixing_matrix(graph: Graph, kind: Mixing = "metropolis") -> Any:
+    """The gossip matrix of a kind in `MIXINGS`, or of one's own weights.
 
     >>> from netdp.graphs import ring
     >>> mixing_matrix(ring(5), "lazy-metropolis").diagonal().round(3)
     array([0.667, 0.667, 0.667, 0.667, 0.667])
     """
+    if isinstance(kind, GossipMatrix):
+        return kind.matrix
     if kind not in MIXINGS:
         raise InvalidValue(f"no mixing is called {kind!r}; choose one of {', '.join(MIXINGS)}")
-    W = metropolis(graph) if kind.endswith("metropolis") else maximum_degree(graph)
+    make = {"metropolis": metropolis, "maximum-degree": maximum_degree, "hamilton": hamilton}[
+        kind.removeprefix("lazy-")
+    ]
+    W = make(graph)
     return lazy(W) if kind.startswith("lazy-") else W
+
+
+def rational_weights(graph: Graph, kind: Mixing = "metropolis") -> tuple[list[int], list[int]]:
+    """The weight of every entry of the adjacency matrix as numerator/denominator, exactly; aligned with `graph.indices`.
+
+    >>> from netdp.graphs import path
+    >>> rational_weights(path(2)), rational_weights(path(2), GossipMatrix(path(2), [0.375]))
+    (([1, 1], [2, 2]), ([3, 3], [8, 8]))
+    """
+    if isinstance(kind, GossipMatrix):
+        ratios = [float(weight).as_integer_ratio() for weight in kind.entries]
+        return [top for top, _ in ratios], [bottom for _, bottom in ratios]
+    denominators: list[int] = edge_denominators(graph, kind).tolist() if graph.m else []
+    return [1] * len(denominators), denominators
 
 
 def edge_denominators(graph: Graph, kind: str = "metropolis") -> IntArray:
@@ -97,8 +175,9 @@ def edge_denominators(graph: Graph, kind: str = "metropolis") -> IntArray:
     if kind not in MIXINGS:
         raise InvalidValue(f"no mixing is called {kind!r}; choose one of {', '.join(MIXINGS)}")
     degrees = graph.degrees.astype(np.int64)
-    if kind.endswith("metropolis"):
-        denominators = 1 + np.maximum(degrees[_csr.rows_of(graph.indptr)], degrees[graph.indices])
+    if not kind.endswith("maximum-degree"):
+        larger = np.maximum(degrees[_csr.rows_of(graph.indptr)], degrees[graph.indices])
+        denominators = larger + (1 if kind.endswith("metropolis") else 0)
     else:
         denominators = np.full(graph.indices.size, 1 + degrees.max(), dtype=np.int64)
     return denominators * (2 if kind.startswith("lazy-") else 1)

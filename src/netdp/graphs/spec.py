@@ -13,7 +13,7 @@ from netdp.graphs.files import read
 from netdp.graphs.graph import Graph
 from netdp.graphs.named import dataset, datasets
 
-from . import families
+from . import families, hubs
 
 #: family: (constructor, parameters in order with their types, an example)
 _FAMILIES: dict[str, tuple[Callable[..., Graph], dict[str, type], str]] = {
@@ -23,6 +23,7 @@ _FAMILIES: dict[str, tuple[Callable[..., Graph], dict[str, type], str]] = {
     "star": (families.star, {"n": int}, "star:5"),
     "grid": (families.grid, {"rows": int, "cols": int}, "grid:16x16"),
     "torus": (families.torus, {"rows": int, "cols": int}, "torus:8x8"),
+    "exponential": (families.exponential, {"n": int}, "exponential:64"),
     "hypercube": (families.hypercube, {"dimension": int}, "hypercube:8"),
     "erdos_renyi": (
         families.erdos_renyi,
@@ -35,6 +36,9 @@ _FAMILIES: dict[str, tuple[Callable[..., Graph], dict[str, type], str]] = {
         "geometric:200,0.12,seed=1",
     ),
     "regular": (families.regular, {"n": int, "degree": int, "seed": int}, "regular:1024,6,seed=0"),
+    "balanced_tree": (hubs.balanced_tree, {"branching": int, "depth": int}, "balanced_tree:2,5"),
+    "random_tree": (hubs.random_tree, {"n": int, "seed": int}, "random_tree:100,seed=1"),
+    "barabasi_albert": (hubs.barabasi_albert, {"n": int, "m": int, "seed": int}, "barabasi_albert:500,2,seed=1"),
 }
 
 
@@ -91,10 +95,14 @@ def _family(text: str, key: str, rest: str) -> Graph:
     given: dict[str, Any] = {"seed": 0} if "seed" in parameters else {}
     places = list(parameters)
     named: set[str] = set()
+    further: list[int] = []  # of a torus: sides beyond the second
     for part in rest.split(",") if rest.strip() else []:
         left, equals, right = (piece.strip() for piece in part.partition("="))
         free = [name for name in places if name not in named]
         name, value = (left, right) if equals else (free[0] if free else "", left)
+        if key == "torus" and not equals and not free and value.isdecimal():
+            further.append(int(value))
+            continue
         if name not in parameters or name in named:
             what = f"a second {name}" if name in named else f"the parameter {left!r}"
             raise InvalidValue(f"{text!r}: {key} does not take {what}; {usage}")
@@ -107,4 +115,4 @@ def _family(text: str, key: str, rest: str) -> Graph:
     missing = [name for name in parameters if name not in given]
     if missing:
         raise InvalidValue(f"{text!r}: {key} needs {', '.join(missing)}; {usage}")
-    return build(**given)
+    return build(*given.values(), *further) if further else build(**given)

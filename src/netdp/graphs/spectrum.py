@@ -21,7 +21,8 @@ import numpy as np
 
 from netdp.errors import InvalidValue, Unsupported
 from netdp.graphs.graph import Graph
-from netdp.graphs.mixing import MIXINGS, mixing_matrix
+from netdp.graphs.matrix import GossipMatrix
+from netdp.graphs.mixing import MIXINGS, Mixing, mixing_matrix
 from netdp.numerics.arrays import FloatArray
 from netdp.numerics.checks import between
 
@@ -33,7 +34,7 @@ DENSE_LIMIT = 2000
 RESTARTS = 400
 
 
-def spectral_gap(W_or_graph: Any, kind: str = "metropolis") -> float:
+def spectral_gap(W_or_graph: Any, kind: Mixing = "metropolis") -> float:
     """The spectral gap λ_W of a gossip matrix, or of the mixing `kind` of a graph.
 
     The closed form is used where the graph has one and W is an affine function of its Laplacian: for
@@ -45,6 +46,8 @@ def spectral_gap(W_or_graph: Any, kind: str = "metropolis") -> float:
     """
     if isinstance(W_or_graph, Graph):
         graph = W_or_graph
+        if isinstance(kind, GossipMatrix):
+            return _numerical(kind.matrix)
         if kind not in MIXINGS:
             raise InvalidValue(f"no mixing is called {kind!r}; choose one of {', '.join(MIXINGS)}")
         if graph.n == 1:
@@ -83,12 +86,12 @@ def _closed_form(graph: Graph, kind: str) -> float | None:
     if graph.laplacian_spectrum is None:
         return None
     highest = graph.degrees.max()
-    if kind.endswith("metropolis"):
+    if not kind.endswith("maximum-degree"):
         # The two mixings agree when every edge touches a node of the highest degree: regular, path, star.
         rows = _csr.rows_of(graph.indptr)
         if np.any(np.maximum(graph.degrees[rows], graph.degrees[graph.indices]) < highest):
             return None
-    step = 1.0 / (1.0 + float(highest))
+    step = 1.0 / ((0.0 if kind.endswith("hamilton") else 1.0) + float(highest))
     if kind.startswith("lazy-"):
         step /= 2
     return _gap_of(graph.laplacian_spectrum()[1:] * step)

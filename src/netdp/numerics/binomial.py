@@ -47,7 +47,8 @@ def most(trials: int, chance: float, unlikely: float) -> int:
     """N with P(Binomial(trials, chance) > N) ≤ unlikely."""
     from scipy.stats import binom
 
-    count = int(binom.isf(unlikely * 0.99, trials, chance))
+    # SciPy finds no quantile of laws that are almost all at 0; there are few counts to try then
+    count = int(binom.isf(unlikely * 0.99, trials, chance)) if trials * chance > 1 else 0
     while beyond(count, trials, chance) > unlikely:  # isf works with 1 − p, and rounds
         count += 1
     return min(count, trials)

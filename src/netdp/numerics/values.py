@@ -52,10 +52,12 @@ def party_values(values: npt.ArrayLike, n: int, parties: int | None = None) -> F
     return data
 
 
-def held(data: FloatArray, sensitivity: float, bounds: Any, parties: int | None = None) -> FloatArray:
+def held(
+    data: FloatArray, sensitivity: float, bounds: Any, parties: int | None = None, *, order: int = 2
+) -> FloatArray:
     """The rows of `data` clipped into the set that `bounds` states; without bounds as they are, if some set can hold them.
 
-    `parties`: as in `party_values`, for the message.
+    `parties`: as in `party_values`, for the message. `order`: of the norm in which the sensitivity is measured, 1 or 2.
 
     >>> held(np.array([[-3.0], [0.2], [9.0]]), 1.0, bounds=(0, 1)).ravel().tolist()
     [0.0, 0.2, 1.0]
@@ -65,14 +67,14 @@ def held(data: FloatArray, sensitivity: float, bounds: Any, parties: int | None 
     netdp.errors.InvalidValue: the values of parties 0 and 1 are 100 apart, more than the sensitivity 1 that the privacy ...
     """
     if bounds is None:
-        _refuse_far_apart(data, sensitivity, len(data) if parties is None else parties)
+        _refuse_far_apart(data, sensitivity, len(data) if parties is None else parties, order)
         return data
     if isinstance(bounds, int | float | np.integer | np.floating):
         radius = float(bounds)
         if isinstance(bounds, bool) or not (math.isfinite(radius) and radius > 0):
             raise InvalidValue(f"bounds must be a radius > 0 or a pair (lo, hi), got {bounds!r}")
         _refuse_wide(f"the ball of radius {radius:g}", 2 * radius, sensitivity)
-        length = np.linalg.norm(data, axis=1, keepdims=True)
+        length = np.linalg.norm(data, ord=order, axis=1, keepdims=True)
         scaled: FloatArray = data * np.minimum(1.0, radius / np.where(length > 0, length, 1.0))
         return scaled
     try:
@@ -83,7 +85,7 @@ def held(data: FloatArray, sensitivity: float, bounds: Any, parties: int | None 
         raise InvalidValue(f"bounds must be finite numbers lo < hi, got {bounds!r}")
     d = data.shape[1]
     what = f"[{low:g}, {high:g}]" + (f" in each of {d} coordinates" if d > 1 else "")
-    _refuse_wide(what, math.sqrt(d) * (high - low), sensitivity)
+    _refuse_wide(what, (d if order == 1 else math.sqrt(d)) * (high - low), sensitivity)
     return np.clip(data, low, high)
 
 
@@ -95,17 +97,17 @@ def _refuse_wide(what: str, diameter: float, sensitivity: float) -> None:
         )
 
 
-def _refuse_far_apart(data: FloatArray, sensitivity: float, parties: int) -> None:
+def _refuse_far_apart(data: FloatArray, sensitivity: float, parties: int, order: int) -> None:
     limit = sensitivity * (1 + _ROUNDING)
     widths = data.max(axis=0) - data.min(axis=0)
     column = int(np.argmax(widths))
     if widths[column] > limit:
         u, w = sorted((int(np.argmin(data[:, column])), int(np.argmax(data[:, column]))))
-        raise _too_far(u % parties, w % parties, float(np.linalg.norm(data[u] - data[w])), sensitivity)
-    if data.shape[1] == 1 or np.linalg.norm(widths) <= limit:
+        raise _too_far(u % parties, w % parties, float(np.linalg.norm(data[u] - data[w], ord=order)), sensitivity)
+    if data.shape[1] == 1 or np.linalg.norm(widths, ord=order) <= limit:
         return
     centre = (data.max(axis=0) + data.min(axis=0)) / 2
-    if 2 * np.linalg.norm(data - centre, axis=1).max() <= limit:
+    if 2 * np.linalg.norm(data - centre, ord=order, axis=1).max() <= limit:
         return
     if len(data) > _ALL_PAIRS:
         raise InvalidValue(
@@ -113,7 +115,7 @@ def _refuse_far_apart(data: FloatArray, sensitivity: float, parties: int) -> Non
             "state the set they come from: bounds=radius, or bounds=(lo, hi)"
         )
     for u, row in enumerate(data):
-        distance = np.linalg.norm(data[u:] - row, axis=1)
+        distance = np.linalg.norm(data[u:] - row, ord=order, axis=1)
         if distance.max() > limit:
             w = u + int(np.argmax(distance))
             raise _too_far(u % parties, w % parties, float(distance.max()), sensitivity)
