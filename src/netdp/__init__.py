@@ -15,8 +15,10 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "Central": "netdp.protocols",
     "CentralDescent": "netdp.protocols",
+    "ErdosRenyiDescent": "netdp.protocols",
     "ErdosRenyiGossip": "netdp.protocols",
     "ExpectedError": "netdp.utility",
+    "FaultyShuffle": "netdp.protocols",
     "Gossip": "netdp.protocols",
     "GossipDescent": "netdp.protocols",
     "Graph": "netdp.graphs",
@@ -25,18 +27,23 @@ _PUBLIC = {
     "LinearGaussianView": "netdp.views",
     "LinearProtocol": "netdp.views",
     "LocalDescent": "netdp.protocols",
+    "MaskedDescent": "netdp.protocols",
     "MaskedSum": "netdp.protocols",
     "NetdpError": "netdp.errors",
     "Observers": "netdp.privacy",
     "PathSum": "netdp.protocols",
     "Plan": "netdp.planning",
     "Protocol": "netdp.protocols",
+    "PushSum": "netdp.protocols",
     "RandomizedGossip": "netdp.protocols",
+    "RelayedShuffle": "netdp.protocols",
     "VaryingGossip": "netdp.protocols",
     "Policy": "netdp.planning",
     "GraphWalkSum": "netdp.protocols",
+    "RingDescent": "netdp.protocols",
     "RingHistogram": "netdp.protocols",
     "RingSum": "netdp.protocols",
+    "SecretRingSum": "netdp.protocols",
     "Shuffle": "netdp.protocols",
     "WalkDescent": "netdp.protocols",
     "WalkHistogram": "netdp.protocols",
@@ -44,10 +51,12 @@ _PUBLIC = {
     "account": "netdp.accounting",
     "calibrate": "netdp.planning",
     "expected_error": "netdp.utility",
+    "limits": "netdp.utility",
     "local_dp": "netdp.accounting",
     "pairwise": "netdp.accounting",
     "plan": "netdp.planning",
     "trusted_curator": "netdp.accounting",
+    "who_learns_most": "netdp.accounting",
 }
 _ROOMS = (
     "errors",
@@ -70,8 +79,10 @@ _ROOMS = (
 __all__ = [  # pinned by tests/test_public.py
     "Central",
     "CentralDescent",
+    "ErdosRenyiDescent",
     "ErdosRenyiGossip",
     "ExpectedError",
+    "FaultyShuffle",
     "Gossip",
     "GossipDescent",
     "Graph",
@@ -81,6 +92,7 @@ __all__ = [  # pinned by tests/test_public.py
     "LinearProtocol",
     "Local",
     "LocalDescent",
+    "MaskedDescent",
     "MaskedSum",
     "NetdpError",
     "Observers",
@@ -88,9 +100,13 @@ __all__ = [  # pinned by tests/test_public.py
     "Plan",
     "Policy",
     "Protocol",
+    "PushSum",
     "RandomizedGossip",
+    "RelayedShuffle",
+    "RingDescent",
     "RingHistogram",
     "RingSum",
+    "SecretRingSum",
     "Shuffle",
     "VaryingGossip",
     "WalkDescent",
@@ -100,15 +116,17 @@ __all__ = [  # pinned by tests/test_public.py
     "calibrate",
     "expected_error",
     "graphs",
+    "limits",
     "local_dp",
     "pairwise",
     "plan",
     "simulate",
     "trusted_curator",
+    "who_learns_most",
 ]
 
 if TYPE_CHECKING:
-    from netdp.accounting import account, local_dp, pairwise, trusted_curator
+    from netdp.accounting import account, local_dp, pairwise, trusted_curator, who_learns_most
     from netdp.errors import NetdpError
     from netdp.graphs import Graph
     from netdp.planning import Plan, Policy
@@ -118,18 +136,25 @@ if TYPE_CHECKING:
     from netdp.protocols import (
         Central,
         CentralDescent,
+        ErdosRenyiDescent,
         ErdosRenyiGossip,
+        FaultyShuffle,
         Gossip,
         GossipDescent,
         GraphWalkSum,
         Local,
         LocalDescent,
+        MaskedDescent,
         MaskedSum,
         PathSum,
         Protocol,
+        PushSum,
         RandomizedGossip,
+        RelayedShuffle,
+        RingDescent,
         RingHistogram,
         RingSum,
+        SecretRingSum,
         Shuffle,
         VaryingGossip,
         WalkDescent,
@@ -137,7 +162,7 @@ if TYPE_CHECKING:
         WalkSum,
     )
     from netdp.simulate import simulate
-    from netdp.utility import ExpectedError, expected_error
+    from netdp.utility import ExpectedError, expected_error, limits
     from netdp.views import LinearGaussianView, LinearProtocol
 
     from . import graphs

@@ -201,3 +201,27 @@ def test_sample_weight_is_refused_in_words():
         GossipLogisticRegression().fit(X, y, sample_weight=np.ones(600))
     with pytest.raises(InvalidValue, match="fit takes X and y alone, not 'groups'"):
         GossipLogisticRegression().fit(X, y, groups=1)
+
+
+@pytest.mark.filterwarnings("ignore::netdp.learn.NoiseWarning")
+def test_the_holder_is_who_it_is_called_not_who_had_that_name_before():
+    """Protocols are equal whatever their parties are called; what is remembered of one must not answer for another."""
+    X, y = blobs(rows=100)
+    edges = [(0, 1), (1, 2), (2, 3), (2, 4)]
+    options = {"iterations": 3, "gossip_rounds": 1, "masks": 0.0, "epsilon": 50.0, "step": 0.1, "holder": "a"}
+    for names in ("abcde", "cbade"):
+        graph = graphs.Graph.from_edges(5, edges, labels=list(names))
+        model = GossipLogisticRegression(graph=graph, random_state=0, **options).fit(X, y)
+        holder = names.index("a")
+        factor = netdp.account(model.protocol_, [holder]).factor
+        np.testing.assert_array_equal(model.holder_guarantee_.factor, factor)
+        assert np.isnan(factor[holder])
+        assert model.guarantee_.names == tuple(names)
+
+
+def test_weights_of_ones_own_are_looked_at_from_everywhere():
+    ring = graphs.ring(6)
+    own = graphs.GossipMatrix(ring, [0.01, 0.3, 0.02, 0.4, 0.5, 0.1])
+    protocol = GossipDescent(ring, 3, 2, sigma=1.0, step=1.0, masks=5.0, mixing=own)
+    each = np.fmax.reduce([netdp.account(protocol, [v]).factor for v in range(6)])
+    np.testing.assert_allclose(module.worst_energies(protocol) / 3, each)

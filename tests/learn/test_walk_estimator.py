@@ -115,3 +115,24 @@ def test_a_warning_says_beforehand_that_noise_will_win():
 def test_sample_weight_is_refused_in_words():
     with pytest.raises(InvalidValue, match="fit takes no sample_weight"):
         WalkLogisticRegression().fit(*blobs(60), sample_weight=np.ones(60))
+
+
+def test_tokens_on_a_graph():
+    """The promise is that of the protocol that ran: against every single party, for each of them."""
+    import warnings
+
+    from netdp import account, graphs
+
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 2))
+    y = (X[:, 0] > 0).astype(int)
+    model = WalkLogisticRegression(5, epsilon=6.0, steps=15, tokens=2, graph=graphs.ring(5), random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, y)
+    assert (model.protocol_.tokens, model.protocol_.graph) == (2, graphs.ring(5))
+    promised = model.guarantee_.epsilon(1e-5)
+    assert promised.shape == (5,)
+    assert account(model.protocol_, [1]).worst_epsilon(1e-5) <= promised.max() <= 6.0
+    with pytest.raises(InvalidValue, match="as many parties as nodes"):
+        WalkLogisticRegression(6, graph=graphs.ring(5)).fit(X, y)

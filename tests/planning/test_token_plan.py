@@ -65,8 +65,12 @@ def test_predicted_errors_are_those_of_runs(plan):
 
 def test_colluders_and_refusals():
     several = plan_token(30, epsilon=2.0, delta=1e-4, visits=5, colluders=3)
-    assert len(several.options) == 3
-    assert all("ring" not in option.name for option in several.options)
+    assert sorted(option.name for option in several.options if "ring" in option.name) == [
+        "ring, new random orders",
+        "ring, new secret orders",
+    ]
+    assert len(several.options) == 5
+    assert getattr(several.best.protocol, "sender", "known") == "known"
     assert "any 3 users together" in several.holds
     for option in several.options:
         promised = several.worst_epsilon(option)

@@ -224,7 +224,11 @@ def test_walk_histogram_is_unbiased(cap):
     [
         (HISTOGRAMS["ring"], [0, 1, 2, 7, 0, 0], "label 7 of user 3 is outside 0 … 3"),
         (HISTOGRAMS["ring"], [[0] * 6, [0] * 6, [0, 0, 0, 0, -1, 0]], "label -1 of user 4 is outside"),
-        (HISTOGRAMS["walk"], [0, 1, 2], r"whole labels of shape \(6,\), one per user, got int64 of shape \(3,\)"),
+        (
+            HISTOGRAMS["walk"],
+            [0, 1, 2],
+            r"whole labels of shape \(6,\) or \(periods, 6\), one per user, got int64 of shape \(3,\)",
+        ),
         (HISTOGRAMS["walk"], [0.0] * 6, "got float64"),
         (HISTOGRAMS["ring"].replace(gamma=1.0), [0] * 6, "gamma=1: every answer is random"),
         (SUMS["ring"], np.zeros((2, 6, 1)), r"shape \(3, 6, d\), got \(2, 6, 1\)"),

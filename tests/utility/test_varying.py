@@ -5,7 +5,7 @@ import pytest
 
 from netdp import expected_error, graphs
 from netdp.errors import Unsupported
-from netdp.protocols import Gossip, RandomizedGossip, VaryingGossip
+from netdp.protocols import ErdosRenyiGossip, Gossip, RandomizedGossip, VaryingGossip
 from netdp.utility import varying as utility_varying
 
 
@@ -87,3 +87,20 @@ def test_refusals(monkeypatch):
     monkeypatch.setattr(utility_varying, "MAX_PARTIES", 3)
     with pytest.raises(Unsupported, match="5 parties"):
         expected_error(protocol, transcript=protocol.draw(0))
+
+
+def test_redrawn_graphs_before_the_draw():
+    """Above the mean over drawn sequences, and not far above."""
+    protocol = ErdosRenyiGossip(40, 0.15, rounds=3, sigma=1.0, varying=True)
+    values = np.linspace(0, 1, 40)
+    drawn = [expected_error(protocol.draw(seed), values) for seed in range(60)]
+    stated = expected_error(protocol, values)
+    for part in ("noise", "mixing"):
+        found = np.array([getattr(error, part) for error in drawn])
+        margin = 4 * found.std() / np.sqrt(len(found))
+        assert found.mean() - margin <= getattr(stated, part) <= 3 * (found.mean() + margin)
+    assert stated.total <= expected_error(protocol).total
+    with pytest.raises(Unsupported, match="ask for the error of a draw"):
+        expected_error(protocol.replace(varying=False))
+    with pytest.raises(Unsupported, match="hardly ever be connected"):
+        expected_error(protocol.replace(p=0.001))

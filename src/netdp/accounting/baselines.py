@@ -16,12 +16,14 @@ from netdp.privacy import Adjacency, Claim, Curve, GaussianCurve, Guarantee, Obs
 from netdp.protocols import (
     Central,
     CentralDescent,
+    ErdosRenyiDescent,
     ErdosRenyiGossip,
     Gossip,
     GossipDescent,
     Local,
     LocalDescent,
     Protocol,
+    PushSum,
     RandomizedGossip,
     Table,
     VaryingGossip,
@@ -37,7 +39,9 @@ Averaging: TypeAlias = (
     Gossip
     | RandomizedGossip
     | VaryingGossip
+    | PushSum
     | ErdosRenyiGossip
+    | ErdosRenyiDescent
     | GossipDescent
     | Local
     | Central
@@ -121,8 +125,8 @@ def _account_central(protocol: Central | CentralDescent, observers: tuple[int, .
 
 def single_response(epsilon0: float, domain: int) -> ProfileCurve:
     """The profile of one L-ary randomized response: (e^ε₀ − e^ε)₊/(e^ε₀ + L − 1)."""
-    top = math.expm1(epsilon0) / (math.expm1(epsilon0) + domain)
-    return ProfileCurve([0.0, epsilon0], [top * (1 + 1e-12), 0.0])
+    top = -math.expm1(-epsilon0) / (1 + (domain - 1) * math.exp(-epsilon0))
+    return ProfileCurve([0.0, epsilon0], [min(1.0, top * (1 + 1e-12)), 0.0])
 
 
 def said(

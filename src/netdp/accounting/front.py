@@ -1,4 +1,4 @@
-"""The front door: `account` for one set of observers, `pairwise` for every observer alone."""
+"""The front door: `account` for one set of observers or for any so many of them, `pairwise` for every observer alone."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from netdp.errors import InvalidValue, Unsupported
 from netdp.numerics.arrays import Progress
+from netdp.numerics.checks import whole
 from netdp.privacy import (
     Curve,
     GaussianCurve,
@@ -26,7 +27,8 @@ from netdp.privacy import (
 from netdp.protocols import Protocol
 from netdp.views import realised, who_looks
 
-from .table import certified, certified_pairs, published, published_pairs
+from .coalitions import FIXED, general
+from .table import certified, certified_pairs, coalitions, published, published_pairs
 
 METHODS = {"certified": (certified, certified_pairs), "published": (published, published_pairs)}
 # A matrix of this many parties takes 3 GB; one of δ(ε) tables is limited to as many numbers.
@@ -37,8 +39,9 @@ _KNOTS = 256
 
 def account(
     protocol: Protocol,
-    observers: Any,
+    observers: Any = None,
     *,
+    colluders: int | None = None,
     method: str = "certified",
     transcript: Any = None,
     progress: Progress | None = None,
@@ -48,6 +51,8 @@ def account(
 
     observers    parties by number or name; of a `Shuffle` the curator looks: "curator", or ["curator", 3, 5] if users 3
                  and 5 collude with it
+    colluders    instead of observers: any so many parties, whoever they are (with the curator, if there is one). For every
+                 party the worst of all coalitions of that size counts; `found` is the worst one that was found
     method       "certified", or "published": the paper's formula, which is not a guarantee and says so
     transcript   `run.transcript`: the loss of what really happened, where chance had a part in it
     progress     told (done, total) now and then
@@ -59,6 +64,9 @@ def account(
     >>> loss = account(p, observers=[0])
     >>> float(np.nanmax(loss.factor).round(4)), str(loss.claim.value)      # the curator's limit is 1/63 = 0.0159
     (0.0182, 'exact')
+    >>> both = account(p, colluders=2)
+    >>> both.observers.words, float(both.factor[0].round(4)), len(both.found.observers.parties)
+    ('any 2 parties together', 0.0191, 2)
     >>> account(p, observers=[0], banana=1)
     Traceback (most recent call last):
       ...
@@ -66,6 +74,10 @@ def account(
     """
     table, _ = _tables(method)
     _check_protocol(protocol)
+    if isinstance(observers, Observers) and observers.any_of and colluders is None:
+        observers, colluders = observers.roles or None, observers.any_of
+    if colluders is not None:
+        return _against_any(protocol, observers, colluders, method, transcript, progress, options)
     who = who_looks(protocol, observers)
     if transcript is not None:
         protocol, options = _what_happened(protocol, transcript, options)
@@ -139,6 +151,46 @@ def pairwise(
         slack=max(column.slack for column in said),
     )
     return _complete(protocol, together, each, (n, n), diagonal)
+
+
+def _against_any(
+    protocol: Protocol,
+    observers: Any,
+    colluders: int,
+    method: str,
+    transcript: Any,
+    progress: Progress | None,
+    options: dict[str, Any],
+) -> Guarantee:
+    """The worst over all coalitions of a size, for every party (docs/guarantees.md#any-coalition)."""
+    number = whole("colluders", colluders, 1)
+    n = protocol.n
+    if number >= n:
+        raise InvalidValue(f"colluders={number} leaves nobody of {n} parties whose privacy could be at stake")
+    if observers is not None and (not protocol.roles or who_looks(protocol, observers).parties):
+        raise InvalidValue(
+            f"give observers or colluders, not both; got observers={observers!r} and colluders={colluders!r}, which are any so many"
+        )
+    if method != "certified":
+        raise Unsupported(f"method={method!r} knows named observers only; name them instead of colluders={colluders}")
+    if transcript is not None:
+        protocol, options = _what_happened(protocol, transcript, options)
+    if coalitions.handles(protocol):
+        loss = coalitions(protocol, number, progress=progress, **options)
+    else:
+        loss = general(protocol, number, options, progress)
+    who = Observers(roles=protocol.roles, any_of=number)
+    complete = _complete(protocol, loss, who, (n,), [])
+    found = complete.found
+    labels = complete.names
+    if found is not None and protocol.roles and not found.observers.roles:
+        found = dataclasses.replace(found, observers=dataclasses.replace(found.observers, roles=protocol.roles))
+    if found is not None and labels is not None:
+        names = tuple(labels[v] for v in found.observers.parties)
+        found = dataclasses.replace(
+            found, observers=dataclasses.replace(found.observers, names=names), name=labels[found.target]
+        )
+    return dataclasses.replace(complete, assumptions=(*complete.assumptions, FIXED), found=found)
 
 
 def _members(who: Observers) -> tuple[Any, ...]:

@@ -19,3 +19,6 @@ certified_pairs = Table("the certified loss of all pairs", "is accounted for obs
 """All pairs at once, where that is faster than one observer after the other."""
 
 published_pairs = Table("the published loss of all pairs", "is accounted for observer by observer")
+
+coalitions = Table("the certified loss against any coalition", "is accounted for coalition by coalition")
+"""(protocol, f) → a guarantee that holds against every f parties; where there is none, all coalitions are tried."""

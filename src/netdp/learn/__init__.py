@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
+from netdp.planning.learning import LearningPlan, plan_learning
 from netdp.simulate.descent import FromGradients, Losses, Trained, train
 from netdp.simulate.logistic import LogisticParties, accuracy, objective
+from netdp.simulate.poisoning import Attacked, attacked, combine, poisoned, replaced_tokens
+from netdp.simulate.ring_descent import train_ring
 from netdp.simulate.walk_descent import WalkTrained, train_walk, train_walks
+from netdp.utility import ExcessRisk, Landscape, influence
 
 from .noise import NoiseWarning
 from .tables import LABELS, Table, table
 
 __all__ = [
     "LABELS",
+    "Attacked",
+    "ExcessRisk",
     "FromGradients",
     "GossipLogisticRegression",
+    "Landscape",
+    "LearningPlan",
     "LogisticParties",
     "Losses",
     "NoiseWarning",
@@ -23,9 +31,16 @@ __all__ = [
     "WalkLogisticRegression",
     "WalkTrained",
     "accuracy",
+    "attacked",
+    "combine",
+    "influence",
     "objective",
+    "plan_learning",
+    "poisoned",
+    "replaced_tokens",
     "table",
     "train",
+    "train_ring",
     "train_walk",
     "train_walks",
 ]

@@ -115,7 +115,7 @@ class GossipLogisticRegression(BinaryLinear):
         data = LogisticParties.deal(rows, labels, graph.n, np.random.default_rng(seeds[0]))
         rounds = _mixing_rounds(graph, masks) if self.gossip_rounds is None else self.gossip_rounds
         draft = GossipDescent(graph, self.iterations, rounds, sigma=1.0, step=step or 1.0, clip=clip, masks=masks)
-        protocol, self.guarantee_ = _promised(draft, epsilon, delta)
+        protocol, self.guarantee_ = _promised(draft, epsilon, delta, graph.labels)
         self.protocol_ = protocol if step is not None else protocol.replace(step=step_for(protocol, data.d, holder))
         warn_if_noise_wins(self.protocol_, data.d, holder)
         later = self.protocol_.iterations // 2
@@ -176,8 +176,13 @@ def _mixing_rounds(graph: Graph, masks: float) -> int:
 
 
 @lru_cache(maxsize=64)
-def _promised(draft: GossipDescent, epsilon: float, delta: float) -> tuple[GossipDescent, Guarantee]:
-    """The calibrated protocol and its loss: they do not depend on the data, so cross-validation computes them once."""
+def _promised(
+    draft: GossipDescent, epsilon: float, delta: float, names: tuple[str, ...] | None
+) -> tuple[GossipDescent, Guarantee]:
+    """The calibrated protocol and its loss: they do not depend on the data, so cross-validation computes them once.
+
+    `names` are those of the parties: protocols are equal whatever their parties are called, and the result is not.
+    """
     energy = worst_energies(draft)
     protocol = calibrate(draft, epsilon, delta, energy=float(energy.max()))
     # What a loss assumes does not depend on the graph: ask about a small one.
@@ -191,7 +196,7 @@ def _promised(draft: GossipDescent, epsilon: float, delta: float) -> tuple[Gossi
             *small.assumptions,
             "no two parties pool what they see; whoever is given coef_ pools with the holder",
         ),
-        names=draft.network.labels,
+        names=names,
     )
 
 
@@ -202,7 +207,7 @@ def worst_energies(protocol: GossipDescent) -> FloatArray:
     >>> bool(np.allclose(worst_energies(p), worst_energy(p)))
     True
     """
-    if vertex_transitive(protocol.network):
+    if isinstance(protocol.graph, Graph) and vertex_transitive(protocol.graph, protocol.mixing):
         return np.full(protocol.n, worst_energy(protocol, [(0,)], _one_per_distance(protocol.network)))
     worst = np.zeros(protocol.n)
     for v in range(protocol.n):

@@ -4,7 +4,7 @@ T steps of size ν move a model by at most νTL in the direction that all partie
 because the gradient of a row of norm 1 starts at 1/2. Their noise moves it by about ν·s·√d in a random one, where s² is the
 variance that T unit steps leave in one coordinate of the model that is kept:
 
-    a walking token     s² = Tσ²
+    a walking token     s² = Tσ², of the mean of several Tσ²/tokens
     gossip              s² = σ²·Σ_j (|h_j|² + κ·h_jᵀLh_j),  h_j = p_K(W)ʲe_holder: what j iterations leave of one noise
 
 (perfect mixing would leave Tσ²/n). The *edge* is the ratio of the two, TL/(s√d). The size of a step cancels, so no choice of it
@@ -44,7 +44,7 @@ def edge(protocol: GossipDescent | WalkDescent, features: int, holder: int = 0) 
     """
     reach = min(protocol.clip, _START)
     if isinstance(protocol, WalkDescent):
-        return reach * math.sqrt(protocol.steps / features) / protocol.sigma
+        return reach * math.sqrt(protocol.steps * protocol.tokens / features) / protocol.sigma
     return reach * protocol.iterations / (protocol.sigma * math.sqrt(_left_over(protocol, holder) * features))
 
 

@@ -8,6 +8,7 @@ Both are offered under plain names.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -63,15 +64,40 @@ def table(name: str, label: str | None = None) -> Table:
         raise InvalidValue(f"{name} has no label {label!r}; choose one of {', '.join(LABELS[name])}")
     file, separator, dropped = _TABLES[name]
     path = data_file(file, name, _ORIGIN[name])
+    header, numbers = _numbers(path, separator)
+    column = header.index(_COLUMN.get(label, label)) if _COLUMN.get(label, label) in header else len(header) - 1
+    return _prepared(header, numbers, column, dropped)
+
+
+def read_table(path: Path, label: str) -> Table:
+    """A CSV file of numbers with a header, prepared like the named tables; `label` names the column to be learned.
+
+    Features are standardised with all rows of the file: that step looks at everybody's data and is not accounted for.
+    """
+    try:
+        header, numbers = _numbers(path, ",")
+    except OSError as error:
+        raise FileFormatError(path, None, f"cannot be read: {error.strerror}") from None
+    if label not in header:
+        raise FileFormatError(path, 1, f"no column {label!r}; the columns are {', '.join(map(repr, header))}")
+    return _prepared(header, numbers, header.index(label), ())
+
+
+def _numbers(path: Path, separator: str) -> tuple[list[str], FloatArray]:
     with path.open(encoding="utf-8") as lines:
         header = [field.strip().strip('"') for field in lines.readline().split(separator)]
     try:
-        numbers = np.loadtxt(path, delimiter=separator, skiprows=1)
+        numbers = np.loadtxt(path, delimiter=separator, skiprows=1, ndmin=2)
     except ValueError as error:
         raise FileFormatError(path, None, f"is not a table of numbers: {error}") from None
     if numbers.shape[1] != len(header):
         raise FileFormatError(path, 1, f"names {len(header)} columns, but the rows have {numbers.shape[1]}")
-    column = header.index(_COLUMN.get(label, label)) if _COLUMN.get(label, label) in header else len(header) - 1
+    if not np.isfinite(numbers).all():
+        raise FileFormatError(path, None, "holds numbers that are not finite; every cell must be a number")
+    return header, numbers
+
+
+def _prepared(header: list[str], numbers: FloatArray, column: int, dropped: tuple[str, ...]) -> Table:
     target = numbers[:, column]
     # Binary columns as they are; a measurement is split at its mean, below it is the positive class.
     positive = target > 0.5 if set(np.unique(target)) <= {0.0, 1.0} else target < target.mean()

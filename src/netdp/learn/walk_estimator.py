@@ -11,7 +11,9 @@ import numpy.typing as npt
 
 from netdp.accounting import account
 from netdp.errors import InvalidValue
+from netdp.graphs import as_graph
 from netdp.numerics.checks import count, positive
+from netdp.planning import calibrate
 from netdp.planning.token.calibrate import calibrate_walk
 from netdp.privacy import GaussianCurve, Guarantee, Observers, SharedCurve
 from netdp.protocols.walk import WalkDescent
@@ -40,6 +42,10 @@ class WalkLogisticRegression(BinaryLinear):
         "receiver-known" and "hidden" take anonymous channels (`netdp.protocols.walk`).
     release : "named" or "anonymous", whether the last holder publishes the model under its name; None: as the channel does.
     colluders : how many parties may pool what they see.
+    tokens : walks in parallel, each with a model of its own from the same start; the mean of the released models is kept.
+    graph : the links that the token keeps to, a connected `Graph` (or a NetworkX graph) of the parties; None: it goes from any
+        party to any other. On a graph sender and release stay as they are by default.
+    walk : on a graph "metropolis" or "simple".
     contributions : gradient steps per party, after which it adds noise only; None: no limit.
     random_state : None: dealing, path and (simulated) noise from fresh entropy of the operating system. A whole number or a
         numpy Generator repeats an experiment: whoever knows it can take the noise off.
@@ -65,6 +71,9 @@ class WalkLogisticRegression(BinaryLinear):
         sender: str = "known",
         release: str | None = None,
         colluders: int = 1,
+        tokens: int = 1,
+        graph: Any = None,
+        walk: str = "metropolis",
         contributions: int | None = None,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
@@ -77,6 +86,9 @@ class WalkLogisticRegression(BinaryLinear):
         self.sender = sender
         self.release = release
         self.colluders = colluders
+        self.tokens = tokens
+        self.graph = graph
+        self.walk = walk
         self.contributions = contributions
         self.random_state = random_state
 
@@ -92,8 +104,12 @@ class WalkLogisticRegression(BinaryLinear):
             raise InvalidValue(f"{colluders} of {parties} parties collude: nobody is left to protect; give fewer")
         seeds = entropy(self.random_state).spawn(2)
         data = LogisticParties.deal(rows, labels, parties, np.random.default_rng(seeds[0]))
+        if self.graph is not None and (network := as_graph(self.graph, "graph")).n != parties:
+            raise InvalidValue(
+                f"{network!r} has {network.n} nodes for parties={parties}; give as many parties as nodes"
+            )
         draft = WalkDescent(
-            parties,
+            parties if self.graph is None else network,
             50 * parties if self.steps is None else self.steps,
             sigma=1.0,
             step=1.0,  # neither the loss nor the noise depends on it
@@ -101,8 +117,12 @@ class WalkLogisticRegression(BinaryLinear):
             sender=self.sender,
             release=self.release,
             contributions=self.contributions,
+            tokens=self.tokens,
+            walk=self.walk,
         )
-        protocol, self.guarantee_ = _promised(draft, epsilon, delta, colluders)
+        protocol, self.guarantee_ = _promised(
+            draft, epsilon, delta, colluders, None if draft.graph is None else draft.graph.labels
+        )
         self.protocol_ = protocol.replace(step=step_for(protocol, data.d) if step is None else step)
         warn_if_noise_wins(self.protocol_, data.d)
         run = train_walk(self.protocol_, data, seeds[1])
@@ -112,8 +132,19 @@ class WalkLogisticRegression(BinaryLinear):
 
 
 @lru_cache(maxsize=64)
-def _promised(draft: WalkDescent, epsilon: float, delta: float, colluders: int) -> tuple[WalkDescent, Guarantee]:
-    """The calibrated protocol and its loss: they do not depend on the data, so cross-validation computes them once."""
+def _promised(
+    draft: WalkDescent, epsilon: float, delta: float, colluders: int, names: tuple[str, ...] | None
+) -> tuple[WalkDescent, Guarantee]:
+    """The calibrated protocol and its loss: they do not depend on the data, so cross-validation computes them once.
+
+    `names` are part of what is remembered: protocols are equal whatever their parties are called, and the result is not.
+    """
+    who = "single other party" if colluders == 1 else f"{colluders} other parties together"
+    if draft.graph is not None:
+        protocol = calibrate(draft, epsilon, delta, colluders=colluders)
+        return protocol, dataclasses.replace(
+            account(protocol, colluders=colluders), factor=None, observers=Observers(roles=(f"worst {who}",))
+        )
     protocol = calibrate_walk(draft, epsilon, delta, colluders=colluders)
     seen = account(protocol, list(range(colluders)))
     # On the complete graph all parties are alike: what these learn about any other, any others learn about these.
@@ -122,7 +153,6 @@ def _promised(draft: WalkDescent, epsilon: float, delta: float, colluders: int) 
         curve = SharedCurve(curve.curves, everybody)
     else:
         curve = GaussianCurve(np.full(protocol.n, np.nanmax(seen.mu)))
-    who = "single other party" if colluders == 1 else f"{colluders} other parties together"
     return protocol, dataclasses.replace(
         seen,
         curve=curve,

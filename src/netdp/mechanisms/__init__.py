@@ -1,6 +1,7 @@
 """Local randomizers: each knows how to draw reports, how private one is, and how to average them without bias.
 
     RandomizedResponse   categories 0 … k−1          pure, histograms
+    UnaryEncoding        categories 0 … k−1          pure, histograms of many values: k bits a report
     Laplace              numbers, L1-bounded vectors pure, means
     Gaussian             numbers, L2-bounded vectors (ε₀, δ₀), means
     PrivUnit             unit vectors                pure, means; the error grows with d, not with d² as Laplace's
@@ -21,5 +22,6 @@ from .gaussian import Gaussian
 from .laplace import Laplace
 from .privunit import PrivUnit
 from .randomized_response import RandomizedResponse
+from .unary import UnaryEncoding, better_response
 
-__all__ = ["Gaussian", "Laplace", "Mechanism", "PrivUnit", "RandomizedResponse"]
+__all__ = ["Gaussian", "Laplace", "Mechanism", "PrivUnit", "RandomizedResponse", "UnaryEncoding", "better_response"]

@@ -11,21 +11,30 @@ from .calibrate import calibrate
 from .gossip.plan import GossipPlan, plan
 from .masked.plan import MaskedPlan, plan_masked
 from .policy import Policy
+from .shuffle.faults import FaultyPlan, hops_given, plan_with_faults
 from .shuffle.plan import ShufflePlan, calibrate_epsilon0, plan_rounds
+from .shuffle.relay import RelayPlan, plan_relayed
+from .token.on_graphs import plan_token_on
 from .token.plan import TokenPlan, plan_token
 
 __all__ = [
+    "FaultyPlan",
     "GossipPlan",
     "MaskedPlan",
     "Option",
     "Plan",
     "Policy",
+    "RelayPlan",
     "ShufflePlan",
     "TokenPlan",
     "calibrate",
     "calibrate_epsilon0",
+    "hops_given",
     "plan",
     "plan_masked",
+    "plan_relayed",
     "plan_rounds",
     "plan_token",
+    "plan_token_on",
+    "plan_with_faults",
 ]

@@ -16,6 +16,7 @@ from netdp.privacy import Guarantee
 from netdp.privacy.readable import readable
 from netdp.protocols import Protocol
 from netdp.utility import ExpectedError
+from netdp.utility.limits import Limit
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +51,7 @@ class Option:
             "name": self.name,
             "protocol": described,
             "claim": self.guarantee.claim.value,
+            "found": None if self.guarantee.found is None else self.guarantee.found.to_dict(),
             "assumptions": list(self.guarantee.assumptions),
             "rmse": _number(self.rmse),
             "squared_error": {
@@ -67,6 +69,7 @@ class Plan:
     epsilon, delta   what was asked for; ε is None where a policy states it per pair
     holds            for whom and against whom, in words
     local_rmse, curator_rmse   errors of the two classical ways at the target
+    limit            the error that no protocol of messages between neighbours can go below, where one is proved
     """
 
     options: tuple[Option, ...]
@@ -76,6 +79,7 @@ class Plan:
     local_rmse: float
     curator_rmse: float
     notes: tuple[str, ...] = field(default=(), kw_only=True)
+    limit: Limit | None = field(default=None, kw_only=True)
 
     @property
     def best(self) -> Option:
@@ -117,6 +121,7 @@ class Plan:
             ],
             "local_dp": {"rmse": _number(self.local_rmse)},
             "trusted_curator": {"rmse": _number(self.curator_rmse)},
+            "limit": None if self.limit is None else self.limit.to_dict(),
             "notes": list(self.notes),
         }
 
@@ -130,6 +135,8 @@ class Plan:
                 f"error {readable(option.rmse)}"
             )
         lines.append(f"   local DP: error {readable(self.local_rmse)}; trusted curator: {readable(self.curator_rmse)}")
+        if self.limit is not None:
+            lines.append(f"   {self.limit.words}")
         lines.append(f"chosen: {self.protocol.describe()}")
         return "\n".join(lines)
 

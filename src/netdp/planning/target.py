@@ -120,7 +120,8 @@ class Target:
             mean = float(np.nanmean(factor))
             return Demand(self._over(np.asarray([mean]), np.asarray([self.mu]), (-1,), observers)[0], -1)
         if isinstance(self.scope, Policy):
-            allowed = self.limits[:, list(observers)].min(axis=1)
+            # nobody named: anybody may be among them, and a coalition is held to the strictest limit of its members
+            allowed = (self.limits[:, list(observers)] if observers else self.limits).min(axis=1)
         else:
             allowed = np.full(len(factor), self.mu)
             if self.hops > 1:
@@ -152,6 +153,8 @@ class Target:
 
 
 def _names(observers: tuple[int, ...]) -> str:
+    if not observers:
+        return "some coalition"
     if len(observers) == 1:
         return f"party {observers[0]}"
     return (

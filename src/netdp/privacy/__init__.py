@@ -11,6 +11,7 @@ Nothing here knows about graphs or protocols. Numbers err on the safe side: ε a
 from netdp.privacy.adjacency import Adjacency
 from netdp.privacy.curve import Curve
 from netdp.privacy.curves import DEFAULT_ORDERS, GaussianCurve, ProfileCurve, RenyiCurve, compose
+from netdp.privacy.found import Found, entry
 from netdp.privacy.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu, gaussian_tradeoff
 from netdp.privacy.guarantee import Claim, Guarantee, Unit, weakest
 from netdp.privacy.observers import Observers
@@ -21,6 +22,7 @@ __all__ = [
     "Adjacency",
     "Claim",
     "Curve",
+    "Found",
     "GaussianCurve",
     "Guarantee",
     "Observers",
@@ -29,6 +31,7 @@ __all__ = [
     "SharedCurve",
     "Unit",
     "compose",
+    "entry",
     "everywhere",
     "gaussian_delta",
     "gaussian_epsilon",

@@ -16,6 +16,7 @@ from netdp.numerics.checks import check_losses
 from netdp.privacy.adjacency import Adjacency
 from netdp.privacy.curve import Curve
 from netdp.privacy.curves import GaussianCurve
+from netdp.privacy.found import Found
 from netdp.privacy.observers import Observers
 from netdp.privacy.readable import readable
 
@@ -107,6 +108,7 @@ class Guarantee:
     factor       multiples of the local-DP loss, shaped like the curve, nan at the observers
     slack        numerical error already added on the safe side, as a share of the local-DP loss
     names        what the parties are called, if they have names
+    found        where any so many parties may look: the worst of their coalitions that was found, beside the bound for all
 
     nan marks entries without a target (the observers themselves). It passes through `epsilon` and `delta` and
     is never counted in worst or mean; +inf, a loss without bound, is counted.
@@ -138,6 +140,7 @@ class Guarantee:
     slack: float = 0.0
     unit: Unit = Unit.PARTY
     names: tuple[str, ...] | None = None
+    found: Found | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.curve, Curve):
@@ -231,6 +234,8 @@ class Guarantee:
                 f"  factor of the local-DP loss: worst {readable(self.worst)}, mean {readable(self.mean_factor)}"
             )
         lines.append(f"  against: {self.observers.words}")
+        if self.found is not None:
+            lines.append(f"  found: {self.found.sentence(delta)}")
         meaning = self.adjacency.meaning_for_records if self.unit is Unit.RECORD else self.adjacency.meaning
         lines.append(f"  adjacency: {self.adjacency.value}, {meaning}")
         lines.append(f"  claim: {self.claim.meaning}")
@@ -260,6 +265,8 @@ class Guarantee:
             "slack": self.slack,
             "curve": self.curve.to_dict(),
         }
+        if self.found is not None:
+            out["found"] = self.found.to_dict(delta)
         if delta is not None:
             out["delta"] = delta
             out["epsilon"] = jsonable(self.epsilon(delta))

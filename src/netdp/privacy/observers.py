@@ -19,15 +19,25 @@ class Observers:
     roles     who else: "curator", or "everybody" for whoever sees what is published
     names     what the parties are called, if they have names
     each      instead: every party alone, one column each
+    any_of    instead of named parties: any so many of them, whoever they are; the worst of all such coalitions counts
 
     >>> Observers((0, 3)).words, Observers((2,), roles=("curator",)).words, Observers(each=True).words
     ('parties 0, 3 together', 'the curator and party 2 together', 'each party alone, one column per observer')
+    >>> Observers(any_of=1).words, Observers(any_of=3).words, Observers(roles=("curator",), any_of=3).words
+    ('any single party', 'any 3 parties together', 'the curator and any 3 parties together')
     """
 
     parties: tuple[int, ...] = ()
     roles: tuple[str, ...] = ()
     names: tuple[str, ...] | None = None
     each: bool = False
+    any_of: int = 0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.any_of, bool) or not isinstance(self.any_of, int) or self.any_of < 0:
+            raise InvalidValue(f"any_of must be how many parties may collude, a whole number ≥ 0, got {self.any_of!r}")
+        if self.any_of and (self.parties or self.each):
+            raise InvalidValue(f"any_of={self.any_of} stands for parties that nobody names; leave parties and each out")
 
     @classmethod
     def of(cls, value: Observers | Iterable[int] | str | None) -> Observers:
@@ -58,13 +68,17 @@ class Observers:
             called = [str(name) for name in (self.names or self.parties)]
             shown = ", ".join(called[:8]) + (f" and {len(called) - 8} more" if len(called) > 8 else "")
             who.append(f"{'party' if len(called) == 1 else 'parties'} {shown}")
+        if self.any_of:
+            who.append("any single party" if self.any_of == 1 else f"any {self.any_of} parties")
         if not who:
             return "any observer of the view"
-        return " and ".join(who) + (" together" if len(self.parties) + len(self.roles) > 1 else "")
+        return " and ".join(who) + (" together" if len(self.parties) + len(self.roles) + self.any_of > 1 else "")
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able."""
         if self.each:
             return {"each": True}
+        if self.any_of:
+            return {"any_of": self.any_of, "roles": list(self.roles)}
         names = {} if self.names is None else {"names": list(self.names)}
         return {"parties": list(self.parties), "roles": list(self.roles), **names}

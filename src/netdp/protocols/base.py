@@ -146,7 +146,7 @@ class OnGraph(Protocol):
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, Graph):
+    if hasattr(value, "to_dict"):  # a graph, a walk along arrows
         return value.to_dict()
     if isinstance(value, np.ndarray):
         return value.tolist()

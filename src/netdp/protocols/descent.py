@@ -19,12 +19,13 @@ from typing import ClassVar
 from scipy import sparse
 
 from netdp.errors import InvalidValue
-from netdp.graphs import Graph, as_graph
-from netdp.graphs.mixing import MIXINGS, mixing_matrix
+from netdp.graphs import GossipMatrix, Graph, as_graph
+from netdp.graphs.mixing import Mixing, as_mixing, mixing_matrix
 from netdp.graphs.spectrum import chebyshev_gamma, spectral_gap
 from netdp.numerics.checks import count, finite_variance, non_negative, positive, scale, switch
 
 from .base import Protocol
+from .varying import in_one_order, mixings
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class GossipRounds:
     graph: Graph
     rounds: int
     masks: float
-    mixing: str
+    mixing: Mixing
     chebyshev: float | None
     refresh: float = 0.0  # none: every iteration brings fresh noise anyway
 
@@ -62,6 +63,7 @@ class GossipDescent(Protocol):
     expansion : Lipschitz constant of θ ↦ θ − ν·g_i(θ). 1 if g_i is the gradient of a convex β-smooth function and
         ν ≤ 2/β (generalised linear models whose rows are clipped one by one are; a party's gradient clipped as a whole
         is not); 1 + νβ is always right for β-Lipschitz gradients.
+    mixing : name of the gossip matrix, see `netdp.graphs.mixing`; or a `netdp.graphs.GossipMatrix` of your own, one per graph.
 
     >>> from netdp import graphs
     >>> p = GossipDescent(graphs.hypercube(4), iterations=5, gossip_rounds=3, sigma=2.0, step=0.5, clip=1.0)
@@ -81,7 +83,7 @@ class GossipDescent(Protocol):
     accelerated: bool = False
     gap: float | None = None
     expansion: float = 1.0
-    mixing: str = "metropolis"
+    mixing: Mixing | tuple[GossipMatrix, ...] = "metropolis"
 
     def __post_init__(self) -> None:
         for name in ("iterations", "gossip_rounds"):
@@ -94,12 +96,11 @@ class GossipDescent(Protocol):
         finite_variance("masks", self.masks, self.sigma)
         if self.gap is not None and not 0 < positive("gap", self.gap) <= 1:
             raise InvalidValue(f"gap must lie in (0, 1], got {self.gap!r}")
-        if self.mixing not in MIXINGS:
-            raise InvalidValue(f"unknown mixing {self.mixing!r}; choose one of {', '.join(MIXINGS)}")
         switch("accelerated", self.accelerated)
         if not isinstance(self.graph, list | tuple):
             self._set(graph=as_graph(self.graph, "GossipDescent"))
             self.network.require_connected("gossip descent")
+            self._set(mixing=as_mixing(self.mixing, self.network))
             return
         graphs = tuple(as_graph(graph, "GossipDescent") for graph in self.graph)
         if len(graphs) != self.iterations:
@@ -108,7 +109,8 @@ class GossipDescent(Protocol):
             )
         if len({g.n for g in graphs}) > 1:
             raise InvalidValue(f"the graphs have {sorted({g.n for g in graphs})} parties; they must join the same ones")
-        object.__setattr__(self, "graph", graphs)
+        graphs, mixing = in_one_order(graphs, mixings(self.mixing, graphs))
+        self._set(graph=graphs, mixing=mixing)
         if self.accelerated and self.gap is None and not all(g.is_connected for g in graphs):
             raise InvalidValue(
                 "some of the graphs are not connected: say which spectral gap acceleration shall assume (gap=…)"
@@ -144,12 +146,20 @@ class GossipDescent(Protocol):
         """Chebyshev's γ, or None."""
         if not self.accelerated:
             return None
-        gap = min(spectral_gap(g, self.mixing) for g in set(self.graphs)) if self.gap is None else self.gap
-        return chebyshev_gamma(gap)
+        if self.gap is not None:
+            return chebyshev_gamma(self.gap)
+        kinds = {(graph, self.mixing_of(t)) for t, graph in enumerate(self.graphs)}
+        return chebyshev_gamma(min(spectral_gap(graph, mixing) for graph, mixing in kinds))
+
+    def mixing_of(self, iteration: int) -> Mixing:
+        """The mixing of one iteration."""
+        return self.mixing[iteration] if isinstance(self.mixing, tuple) else self.mixing
 
     def rounds_of(self, iteration: int) -> GossipRounds:
         """The gossip of one iteration."""
-        return GossipRounds(self.graphs[iteration], self.gossip_rounds, self.masks, self.mixing, self.chebyshev)
+        return GossipRounds(
+            self.graphs[iteration], self.gossip_rounds, self.masks, self.mixing_of(iteration), self.chebyshev
+        )
 
     @property
     def network(self) -> Graph:

@@ -39,7 +39,7 @@ from scipy import sparse
 
 from netdp.errors import InvalidValue
 from netdp.graphs import Graph, as_graph
-from netdp.graphs.mixing import MIXINGS, edge_denominators, mixing_matrix
+from netdp.graphs.mixing import Mixing, as_mixing, edge_denominators, mixing_matrix
 from netdp.graphs.spectrum import chebyshev_gamma, spectral_gap
 from netdp.numerics.arrays import FloatArray, IntArray
 from netdp.numerics.checks import count, finite_variance, non_negative, scale, switch
@@ -66,7 +66,7 @@ class Gossip(OnGraph):
     accelerated : Chebyshev acceleration. With refresh, fresh noise is also added to the remembered previous
         state; otherwise each impulse would count 1/(2−γ) times in the mean.
     sensitivity : Δ, the largest L2 distance between two values of one party.
-    mixing : name of the gossip matrix, see `netdp.graphs.mixing`.
+    mixing : name of the gossip matrix, see `netdp.graphs.mixing`; or one of your own, a `netdp.graphs.GossipMatrix` or an array.
     grid : None for real numbers; or the step of a grid, a power of two: states are then rounded to it after every step.
         `netdp.accounting.gossip.dithered.wire_grid` proposes one.
     dimension : how many numbers a value has, at most. On a grid every one of them is rounded.
@@ -89,7 +89,7 @@ class Gossip(OnGraph):
     masks: float = 0.0
     accelerated: bool = False
     sensitivity: float = 1.0
-    mixing: str = "metropolis"
+    mixing: Mixing = "metropolis"
     grid: float | None = None
     dimension: int = 1
 
@@ -102,11 +102,10 @@ class Gossip(OnGraph):
             object.__setattr__(self, name, non_negative(name, getattr(self, name)))
             finite_variance(name, getattr(self, name), self.sigma)
         self._set(accelerated=switch("accelerated", self.accelerated))
-        if self.mixing not in MIXINGS:
-            raise InvalidValue(f"unknown mixing {self.mixing!r}; choose one of {', '.join(MIXINGS)}")
         if self.graph.n < 2:
             raise InvalidValue("gossip needs at least two parties, the graph has 1")
         self.graph.require_connected("gossip")
+        self._set(mixing=as_mixing(self.mixing, self.graph))
         self._set(grid=grid_step(self.grid), dimension=count("dimension", self.dimension))
         if self.grid is not None:
             self._check_grid(self.grid)
@@ -115,6 +114,11 @@ class Gossip(OnGraph):
         if self.accelerated:
             raise InvalidValue(
                 "accelerated gossip on a grid is not proved: set accelerated=False, or grid=None for real numbers"
+            )
+        if not isinstance(self.mixing, str):
+            raise InvalidValue(
+                "weights of your own on a grid: the steps of a wire divide by whole numbers, which only the named mixings do; name "
+                "one, such as 'metropolis', or set grid=None for real numbers"
             )
         if self.masks > 0:
             raise InvalidValue(
@@ -184,6 +188,8 @@ class Gossip(OnGraph):
     @cached_property
     def denominators(self) -> IntArray:
         """The weight of every entry of the adjacency matrix as 1/denominator, aligned with `graph.indices`."""
+        if not isinstance(self.mixing, str):
+            raise InvalidValue("weights of your own are no unit fractions; only named mixings have denominators")
         return edge_denominators(self.graph, self.mixing)
 
     def prepare(self) -> None:

@@ -22,6 +22,7 @@ from netdp.numerics.arrays import BoolArray, IntArray
 from netdp.numerics.checks import count, scale, share_or_switch
 
 from .base import Protocol
+from .noise_law import checked_law, only_gaussian
 
 UserArray = npt.NDArray[np.int32]
 
@@ -38,6 +39,7 @@ class PathSum(Protocol):
     closing : the last holder of each token adds noise of variance closing·σ² before the release; True means 1, False none.
     contributions : at most so many per user and token, or None.
     sensitivity : Δ, the largest L2 distance of two values that one contribution can take.
+    law : "gaussian", or "laplace": noise of the same deviation, Δ then being an L1 distance.
 
     >>> p = PathSum(4, paths=[[0, 1, 0, 3, 1, 0]], sigma=2.0, contributions=2)
     >>> p.carries[0].tolist()                                    # the third visit to user 0 carries no data
@@ -53,8 +55,10 @@ class PathSum(Protocol):
     closing: float = 0.0
     contributions: int | None = None
     sensitivity: float = 1.0
+    law: str = "gaussian"
 
     def __post_init__(self) -> None:
+        self._set(law=checked_law(self.law))
         object.__setattr__(self, "n", count("n", self.n))
         if self.n < 2:
             raise InvalidValue("a token needs at least 2 users, got n=1")
@@ -86,6 +90,7 @@ class PathSum(Protocol):
     @property
     def local_mu(self) -> float:
         """μ of local DP for the user with the most contributions K: all published, each with noise N(0, σ²): √K·Δ/σ."""
+        only_gaussian(self, "μ")
         return math.sqrt(int(self.given.max())) * self.sensitivity / self.sigma
 
     def describe(self) -> str:
@@ -93,6 +98,7 @@ class PathSum(Protocol):
         steps = sum(len(path) for path in self.paths)
         return (
             f"{self.n:,} users; {tokens} along public paths of {steps:,} steps, σ={self.sigma:g} Δ={self.sensitivity:g}"
+            f"{', Laplace noise' if self.law == 'laplace' else ''}"
         )
 
     def __eq__(self, other: object) -> bool:
@@ -105,7 +111,7 @@ class PathSum(Protocol):
 
     def _identity(self) -> tuple[Any, ...]:
         paths = tuple(path.tobytes() for path in self.paths)
-        return self.n, paths, self.sigma, self.closing, self.contributions, self.sensitivity
+        return self.n, paths, self.sigma, self.closing, self.contributions, self.sensitivity, self.law
 
 
 def checked_paths(n: int, paths: Any) -> tuple[UserArray, ...]:

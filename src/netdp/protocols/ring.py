@@ -34,8 +34,11 @@ from netdp.numerics.checks import count, positive, scale, share_or_switch
 
 from .base import Protocol
 from .grid import grid_distance, grid_step, nearest, power_below, squared_steps
+from .noise_law import checked_law, only_gaussian
 
 RING_NOISES = ("single", "distributed")
+RESPONSES = ("k-ary", "unary")
+"""How a label is answered: as one of L values, or as L bits."""
 
 Draw: TypeAlias = Callable[[int, int], IntArray]
 """Independent discrete Gaussians: (variance in squared steps, how many) → whole numbers."""
@@ -66,6 +69,7 @@ class RingSum(Protocol):
     sensitivity : Δ, the largest L2 distance of two values that one contribution can take.
     grid : None for real numbers; or the step of a grid, a power of two: the token then holds whole numbers.
     dimension : how many numbers a value has, at most. On a grid rounding moves more of them further apart.
+    law : "gaussian", or "laplace": noises of the same deviations, Δ then being an L1 distance. No grid.
 
     >>> p = RingSum(10, rounds=3, sigma=2.0)
     >>> np.flatnonzero(p.hop_noise).tolist()              # 0, 9, 18, 27: in turn users 0, 9, 8, 7
@@ -83,6 +87,7 @@ class RingSum(Protocol):
     sensitivity: float = 1.0
     grid: float | None = None
     dimension: int = 1
+    law: str = "gaussian"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n", _ring_size(self.n))
@@ -92,7 +97,11 @@ class RingSum(Protocol):
         self._set(closing=share_or_switch("closing", self.closing, 1.0))
         if self.noise not in RING_NOISES:
             raise InvalidValue(f"unknown noise {self.noise!r}; choose one of {', '.join(RING_NOISES)}")
-        self._set(grid=grid_step(self.grid), dimension=count("dimension", self.dimension))
+        self._set(grid=grid_step(self.grid), dimension=count("dimension", self.dimension), law=checked_law(self.law))
+        if self.grid is not None and self.law != "gaussian":
+            raise InvalidValue(
+                f"law={self.law!r} with grid={self.grid!r}: on a grid noise is discrete Gaussian; leave one out"
+            )
         if self.grid is not None:
             self._check_grid(self.grid)
 
@@ -172,12 +181,14 @@ class RingSum(Protocol):
     @property
     def local_mu(self) -> float:
         """μ of local DP: all K contributions published, each with noise N(0, σ²)."""
+        only_gaussian(self, "μ")
         return math.sqrt(self.rounds) * self.sensitivity / self.sigma
 
     def describe(self) -> str:
         return (
             f"ring of {self.n:,} users; a token goes round {self.rounds} time{'s' if self.rounds > 1 else ''}, "
-            f"σ={self.sigma:g} ({self.noise} noise) Δ={self.sensitivity:g}{'' if self.closing else ', no closing noise'}"
+            f"σ={self.sigma:g} ({self.noise}{' Laplace' if self.law == 'laplace' else ''} noise) "
+            f"Δ={self.sensitivity:g}{'' if self.closing else ', no closing noise'}"
             f"{'' if self.grid is None else f'; whole numbers on a grid of {self.grid:g}'}"
         )
 
@@ -284,6 +295,8 @@ class RingHistogram(Protocol):
     domain : L ≥ 2, the number of values a contribution can take: 0 … L−1.
     gamma : γ in (0, 1]: a contribution is replaced by a uniformly random value with this probability.
     closing : the last user adds ⌈closing·γn⌉ fresh random elements before the token is released; True means 1, False none.
+    response : "k-ary", one of L values; or "unary": L bits, 1 at the own value and 0 elsewhere, each replaced by a fair coin with
+        probability γ. Better for large domains. Random elements are L fair coins then.
 
     >>> p = RingHistogram(1000, rounds=1, domain=5, gamma=0.5)
     >>> round(p.epsilon0, 4), p.blanket                   # one contribution alone: ln(1 + L(1−γ)/γ)
@@ -297,6 +310,7 @@ class RingHistogram(Protocol):
     domain: int
     gamma: float
     closing: float = True
+    response: str = "k-ary"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n", _ring_size(self.n))
@@ -307,7 +321,7 @@ class RingHistogram(Protocol):
     @property
     def epsilon0(self) -> float:
         """The local-DP loss of one contribution."""
-        return response_epsilon(self.domain, self.gamma)
+        return response_epsilon(self.domain, self.gamma, self.response)
 
     @property
     def blanket(self) -> int:
@@ -323,11 +337,15 @@ class RingHistogram(Protocol):
         return (
             f"ring of {self.n:,} users; a token goes round {self.rounds} time{'s' if self.rounds > 1 else ''} and collects a "
             f"histogram of {self.domain} values, random answers with probability γ={self.gamma:g}"
+            f"{'' if self.response == 'k-ary' else f', {self.response} encoding'}"
         )
 
 
 def check_response(protocol: object) -> None:
-    """Check and fix the fields `domain` and `gamma` of a protocol with L-ary randomized response."""
+    """Check and fix the fields `domain` and `gamma` of a protocol with randomized responses, and check `response`."""
+    response = getattr(protocol, "response")  # noqa: B009
+    if response not in RESPONSES:
+        raise InvalidValue(f"unknown response {response!r}; choose one of {', '.join(RESPONSES)}")
     domain, gamma = getattr(protocol, "domain"), getattr(protocol, "gamma")  # noqa: B009  any protocol
     domain = count("domain", domain)
     if domain < 2:
@@ -339,9 +357,11 @@ def check_response(protocol: object) -> None:
     object.__setattr__(protocol, "gamma", gamma)
 
 
-def response_epsilon(domain: int, gamma: float) -> float:
+def response_epsilon(domain: int, gamma: float, response: str = "k-ary") -> float:
     """ε₀ of L-ary randomized response: a value is kept with probability 1−γ, else drawn uniformly from all L.
 
-    P(report = own value)/P(report = another) = (1 − γ + γ/L)/(γ/L).
+    P(report = own value)/P(report = another) = (1 − γ + γ/L)/(γ/L). "unary": two bits, each a binary response.
     """
+    if response == "unary":
+        return 2 * math.log1p(2 * (1.0 - gamma) / gamma)
     return math.log1p(domain * (1.0 - gamma) / gamma)

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
+import numpy as np
+
 from netdp.errors import GraphError, InvalidValue
 from netdp.graphs import Graph, as_graph
 from netdp.graphs.transitions import transition_matrix
@@ -32,7 +34,8 @@ class Shuffle(OnGraph):
 
     Parameters
     ----------
-    graph : a connected `Graph`; bipartite ones need laziness, or the walk never mixes.
+    graph : a `Graph` in which everybody has a neighbour; bipartite ones (or components) need laziness, or the walk never mixes.
+        Reports stay in their component: users hide among those of theirs.
     rounds : t ≥ 1, hops per report.
     epsilon0 : the local-DP loss of the randomizer.
     reporting : "all" or "single".
@@ -67,15 +70,38 @@ class Shuffle(OnGraph):
             object.__setattr__(self, name, value)
         if self.reporting not in REPORTINGS:
             raise InvalidValue(f"unknown reporting {self.reporting!r}; choose one of {', '.join(REPORTINGS)}")
-        if not self.graph.is_connected:
-            raise GraphError(
-                f"{self.graph!r} is not connected: reports shuffle only within a component. Account for each component "
-                "on its own: graph.subgraph(nodes) for the nodes of every value in graph.components"
-            )
         if self.graph.n < 2:
             raise GraphError(f"{self.graph!r} has a single user: there is nobody to shuffle with")
-        if self.laziness == 0 and self.graph.is_bipartite:
-            raise GraphError(f"{self.graph!r} is bipartite: its two halves never mix; set laziness=0.5")
+        alone = np.flatnonzero(self.graph.degrees == 0)
+        if alone.size:
+            who = self.graph.label(int(alone[0]))
+            raise GraphError(
+                f"user {who} of {self.graph!r} has no neighbour ({alone.size} such users): there is nobody to shuffle with; "
+                "leave them out: graph.subgraph(nodes)"
+            )
+        if not self.graph.is_connected and self.reporting == "single":
+            raise GraphError(
+                f'{self.graph!r} is not connected: reporting="single" drops reports at another rate in every component, and '
+                "the estimate would be biased. Collect each component on its own (graph.subgraph), or take reporting='all'"
+            )
+        if self.laziness == 0:
+            self._refuse_bipartite()
+
+    def _refuse_bipartite(self) -> None:
+        if self.graph.is_connected:
+            if self.graph.is_bipartite:
+                raise GraphError(f"{self.graph!r} is bipartite: its two halves never mix; set laziness=0.5")
+            return
+        label = self.graph.components()
+        for c in range(int(label.max()) + 1):
+            users = np.flatnonzero(label == c)
+            if self.graph.subgraph(users.tolist()).is_bipartite:
+                first = int(users[0])
+                who = self.graph.label(first)
+                raise GraphError(
+                    f"the component of user {who} ({len(users)} of the {self.n} users of {self.graph!r}) is bipartite: its "
+                    "two halves never mix; set laziness=0.5"
+                )
 
     @cached_property
     def transition(self) -> Any:
@@ -91,8 +117,9 @@ class Shuffle(OnGraph):
 
     @property
     def stationary(self) -> Any:
-        """π_u = d_u/2m: where a report is in the long run."""
-        return self.graph.degrees / self.graph.degrees.sum()
+        """π_u = d_u/2m: where a report is in the long run; m counts the edges of u's component, which it never leaves."""
+        part = self.graph.components()
+        return self.graph.degrees / np.bincount(part, weights=self.graph.degrees)[part]
 
     def describe(self) -> str:
         lazy = f" laziness={self.laziness:g}" if self.laziness else ""

@@ -16,8 +16,9 @@ import numpy as np
 from scipy import sparse
 
 from netdp.errors import InvalidValue, Unsupported
-from netdp.graphs import Graph, as_graph, erdos_renyi
-from netdp.graphs.mixing import MIXINGS, mixing_matrix
+from netdp.graphs import GossipMatrix, Graph, as_graph, erdos_renyi, gossip_matrix
+from netdp.graphs.convert import is_networkx
+from netdp.graphs.mixing import ALIASES, MIXINGS, Mixing, as_mixing, mixing_matrix
 from netdp.numerics.checks import count, positive, scale, switch
 
 from .base import Protocol
@@ -38,7 +39,8 @@ class VaryingGossip(Protocol):
         not sufficient: how near the answer comes is what `netdp.expected_error` says.
     sigma : standard deviation of the noise that each party adds to its value.
     sensitivity : Δ, the largest L2 distance between two values of one party.
-    mixing : name of the gossip matrix of every round, see `netdp.graphs.mixing`.
+    mixing : name of the gossip matrix of every round, see `netdp.graphs.mixing`; or a `netdp.graphs.GossipMatrix` per round.
+        Matrices of your own may also stand in the place of the graphs: `VaryingGossip([W0, W1], sigma=1.0)`.
 
     >>> from netdp.graphs import Graph
     >>> pairs = [Graph.from_edges(4, [(0, 1), (2, 3)]), Graph.from_edges(4, [(0, 2), (1, 3)])]
@@ -50,19 +52,25 @@ class VaryingGossip(Protocol):
     graphs: tuple[Graph, ...]
     sigma: float
     sensitivity: float = 1.0
-    mixing: str = "metropolis"
+    mixing: Mixing | tuple[GossipMatrix, ...] = "metropolis"
 
     def __post_init__(self) -> None:
         if isinstance(self.graphs, Graph) or not isinstance(self.graphs, Iterable):
             raise InvalidValue("graphs must be a sequence of netdp Graphs, one per round; for one graph use Gossip")
-        self._set(graphs=tuple(as_graph(graph, f"graphs[{t}]") for t, graph in enumerate(self.graphs)))
+        given: tuple[Any, ...] = tuple(self.graphs)
+        if given and not any(_is_graph(graph) for graph in given):  # matrices: each brings its graph
+            if self.mixing != "metropolis":
+                raise InvalidValue("the rounds are matrices already; leave mixing= out, or give graphs")
+            own = tuple(W if isinstance(W, GossipMatrix) else gossip_matrix(W) for W in given)
+            self._set(mixing=own)
+            given = tuple(W.graph for W in own)
+        self._set(graphs=tuple(as_graph(graph, f"graphs[{t}]") for t, graph in enumerate(given)))
         if not self.graphs:
             raise InvalidValue("graphs is empty; give one graph per round")
-        self._set(graphs=tuple(graph.in_order_of(self._named) for graph in self.graphs))
+        ordered, mixing = in_one_order(self.graphs, mixings(self.mixing, self.graphs))
+        self._set(graphs=ordered, mixing=mixing)
         for name in ("sigma", "sensitivity"):
             object.__setattr__(self, name, scale(name, getattr(self, name)))
-        if self.mixing not in MIXINGS:
-            raise InvalidValue(f"unknown mixing {self.mixing!r}; choose one of {', '.join(MIXINGS)}")
         if self.graphs[0].n < 2:
             raise InvalidValue("gossip needs at least two parties, the graphs have 1")
         self.graph.require_connected("gossip on changing graphs: the union of all rounds")
@@ -80,7 +88,7 @@ class VaryingGossip(Protocol):
     @property
     def _named(self) -> Graph:
         """The first graph that names the parties, if one does."""
-        return next((graph for graph in self.graphs if graph.labels is not None), self.graphs[0])
+        return _naming(self.graphs)
 
     @cached_property
     def graph(self) -> Graph:
@@ -93,11 +101,20 @@ class VaryingGossip(Protocol):
     @cached_property
     def matrices(self) -> tuple[sparse.csr_array, ...]:
         """W_0 … W_{T−1}; rounds on the same graph share one matrix."""
-        made: dict[str, Any] = {}
-        for graph in self.graphs:
-            if graph.digest not in made:
-                made[graph.digest] = mixing_matrix(graph, self.mixing)
-        return tuple(made[graph.digest] for graph in self.graphs)
+        made: dict[Any, Any] = {}
+        for key in self.keys:
+            if key not in made:
+                made[key] = mixing_matrix(*key)
+        return tuple(made[key] for key in self.keys)
+
+    @cached_property
+    def keys(self) -> tuple[tuple[Graph, Mixing], ...]:
+        """Graph and mixing of every round: equal keys have equal matrices."""
+        return tuple((graph, self.mixing_of(t)) for t, graph in enumerate(self.graphs))
+
+    def mixing_of(self, round_: int) -> Mixing:
+        """The mixing of one round."""
+        return self.mixing[round_] if isinstance(self.mixing, tuple) else self.mixing
 
     @property
     def n(self) -> int:
@@ -116,6 +133,40 @@ class VaryingGossip(Protocol):
             f"{self.n:,} parties; gossip on {self.rounds} public graphs, one per round, "
             f"σ={self.sigma:g} Δ={self.sensitivity:g}"
         )
+
+
+def mixings(value: Any, graphs: tuple[Graph, ...]) -> Mixing | tuple[GossipMatrix, ...]:
+    """The mixing of a sequence of graphs, checked: a name, one matrix for equal graphs, or one matrix per graph."""
+    if isinstance(value, list | tuple) and len(value) == len(graphs):
+        checked = [as_mixing(given, graph) for given, graph in zip(value, graphs, strict=True)]
+        if all(isinstance(one, GossipMatrix) for one in checked):
+            return tuple(one for one in checked if isinstance(one, GossipMatrix))
+    elif isinstance(value, str):
+        return as_mixing(value, graphs[0])
+    elif isinstance(value, GossipMatrix) and len(set(graphs)) == 1:
+        return mixings((value,) * len(graphs), graphs)
+    raise InvalidValue(
+        f"the mixing of {len(graphs)} graphs is a name such as 'metropolis', or a list of as many GossipMatrix, one per graph"
+    )
+
+
+def in_one_order(
+    graphs: tuple[Graph, ...], mixing: Mixing | tuple[GossipMatrix, ...]
+) -> tuple[tuple[Graph, ...], Mixing | tuple[GossipMatrix, ...]]:
+    """Graphs on the same people, who may be numbered differently in each: numbered alike, and weights of one's own with them."""
+    named = _naming(graphs)
+    if isinstance(mixing, tuple):
+        mixing = tuple(W.in_order_of(named) for W in mixing)
+    return tuple(graph.in_order_of(named) for graph in graphs), mixing
+
+
+def _naming(graphs: tuple[Graph, ...]) -> Graph:
+    """The first graph that names the parties, if one does."""
+    return next((graph for graph in graphs if graph.labels is not None), graphs[0])
+
+
+def _is_graph(value: Any) -> bool:
+    return isinstance(value, Graph) or is_networkx(value)
 
 
 @dataclass(frozen=True)
@@ -159,6 +210,7 @@ class ErdosRenyiGossip(Protocol):
             object.__setattr__(self, name, scale(name, getattr(self, name)))
         if self.p > 1:
             raise InvalidValue(f"p must be a probability, 0 < p ≤ 1, got {self.p}")
+        self._set(mixing=ALIASES.get(self.mixing, self.mixing))
         if self.mixing not in MIXINGS:
             raise InvalidValue(f"unknown mixing {self.mixing!r}; choose one of {', '.join(MIXINGS)}")
         for name in ("accelerated", "varying"):

@@ -20,8 +20,10 @@ released:
 
 Plain connections give a named release, the two others an anonymous one: that is what release=None means.
 
-**Any graph.** The token moves to a random neighbour: the Metropolis walk (uniform in the long run) or the simple one
-(proportional to degree).
+**Any graph.** The token moves to a random neighbour: the Metropolis walk (uniform in the long run), the simple one
+(proportional to degree), or any `graphs.Transition`, along the arrows of a directed graph too. `GraphWalkSum` is the sum;
+`WalkDescent` and `WalkHistogram` take a graph in place of the number of users. Each walk then starts at a user drawn from its
+long-run law, and neighbours see who hands them the token (sender="known").
 
 A user that has contributed `contributions` times passes the token on with noise only: that bounds what it can ever lose.
 It also lets what others add depend on the secret path, so the secrecy of the path no longer counts in the certified loss:
@@ -31,35 +33,100 @@ set it for local guarantees, leave it out for network ones.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from netdp.errors import InvalidValue
-from netdp.graphs import Graph, as_graph
+from netdp.graphs import Graph, Transition, as_graph
+from netdp.graphs.convert import is_networkx
 from netdp.graphs.transitions import WALKS, transition_matrix
+from netdp.numerics.arrays import FloatArray
 from netdp.numerics.checks import count, positive, scale, share_or_switch
 
 from .base import OnGraph, Protocol
+from .noise_law import checked_law
 from .ring import check_response, response_epsilon
 
 KNOWN_ENDS = {"hidden": 0, "receiver-known": 1, "known": 2}
 """How many contributions between two visits an observer can put a name to: none, the first, the first and the last."""
+_LEAST_SHARE = 1e-100  # how seldom a user may be drawn
 SENDERS = tuple(KNOWN_ENDS)
 RELEASES = ("named", "anonymous")
 
 
+Users: TypeAlias = Any
+"""How many users, or the graph that they are the nodes of; read back it is always their number."""
+
+
 @dataclass(frozen=True)
 class _Walk(Protocol):
-    n: int
+    n: Users
     steps: int
+
+    @property
+    def network(self) -> Graph | None:
+        return getattr(self, "graph", None)
+
+    def _settle(self) -> None:
+        """Fields of a walk that may be on a graph: the first argument may be that graph."""
+        given: Any = self.n
+        graph = getattr(self, "graph")  # noqa: B009  a field of those that call this
+        if isinstance(given, Graph | Transition) or is_networkx(given):
+            if graph is not None:
+                raise InvalidValue("the graph is given twice, first and as graph=; give it once")
+            graph, directed = settled(given, getattr(self, "walk"), type(self).__name__)  # noqa: B009
+            self._set(graph=graph, n=graph.n, walk=directed)
+        elif graph is not None:
+            graph, directed = settled(graph, getattr(self, "walk"), type(self).__name__)  # noqa: B009
+            self._set(graph=graph, walk=directed)
+            if count("n", given) != graph.n:
+                raise InvalidValue(f"n={given} users on {graph!r}; leave n to the graph")
+        elif isinstance(getattr(self, "walk"), Transition | dict):  # noqa: B009
+            raise InvalidValue("walk=Transition(…) needs its graph; give the Transition as the first argument")
+        self._check_walk()
+        if graph is None:
+            return
+        if (getattr(self, "sender"), getattr(self, "release")) != ("known", "named"):  # noqa: B009
+            raise InvalidValue(
+                "on a graph neighbours see who hands them the token, and the last holder is known: leave sender='known' and "
+                "release='named'; what is certified tells the path, so it holds for any other channel too"
+            )
+
+    @cached_property
+    def transition(self) -> Any:
+        """P[u, w]: the probability that the token goes from u to w (CSR); None on the complete graph of uniform draws."""
+        graph = self.network
+        return None if graph is None else transition_matrix(graph, getattr(self, "walk"))  # noqa: B009
+
+    @property
+    def stationary(self) -> Any:
+        """Where the token is in the long run, and starts."""
+        graph = self.network
+        return self.chances if graph is None else stationary(graph, getattr(self, "walk"))  # noqa: B009
+
+    def prepare(self) -> None:
+        self.transition  # noqa: B018
+
+    def _where(self) -> str:
+        graph = self.network
+        return "" if graph is None else f"{graph.name}, {getattr(self, 'walk')} walk: "  # noqa: B009
+
+    def _walkers(self, what: str) -> str:
+        tokens: int = getattr(self, "tokens")  # noqa: B009
+        return f"a {what} walks" if tokens == 1 else f"{tokens} {what}s walk"
 
     def _channel(self) -> str:
         return f"sender {getattr(self, 'sender')}"  # noqa: B009  a field of every walk
 
     def _check_walk(self) -> None:
+        if isinstance(self.n, Graph | Transition) or is_networkx(self.n):
+            raise InvalidValue(
+                f"{type(self).__name__} draws users from all, on the complete graph; on a graph take GraphWalkSum(graph, …)"
+            )
         object.__setattr__(self, "n", count("n", self.n))
         if self.n < 2:
             raise InvalidValue("a walk needs at least 2 users, got 1")
@@ -79,6 +146,42 @@ class _Walk(Protocol):
             raise InvalidValue(f"unknown release {release!r}; choose one of {', '.join(RELEASES)}")
         if contributions is not None:
             object.__setattr__(self, "contributions", count("contributions", contributions))
+        weights = getattr(self, "weights")  # noqa: B009
+        if weights is not None:
+            if self.network is not None:
+                raise InvalidValue(
+                    "weights are for draws on the complete graph; on a graph take walk=graphs.Transition(…)"
+                )
+            self._set(weights=_shares(self.n, weights))
+
+    @property
+    def chances(self) -> FloatArray:
+        """(n,) the probability that a step draws each user, on the complete graph."""
+        weights = getattr(self, "weights")  # noqa: B009
+        return np.full(self.n, 1.0 / self.n) if weights is None else np.asarray(weights, dtype=np.float64)
+
+    def _drawn(self) -> str:
+        weights = getattr(self, "weights")  # noqa: B009
+        return "" if weights is None else f", draws with weights {min(weights):.3g} to {max(weights):.3g}"
+
+
+def _shares(n: int, weights: Any) -> tuple[float, ...]:
+    """Weights as probabilities that add up to 1; refuses any that is not a positive number."""
+    if isinstance(weights, str) or not isinstance(weights, Iterable):
+        raise InvalidValue(f"weights must hold one number > 0 per user, got {weights!r}")
+    given = [positive("a weight", weight) for weight in weights]
+    if len(given) != n:
+        raise InvalidValue(f"{len(given)} weights for {n} users; give one number > 0 per user")
+    if max(given) > 1e200 or min(given) < 1e-200:
+        raise InvalidValue(f"weights must lie between 1e-200 and 1e200, got {min(given)!r} to {max(given)!r}")
+    total = math.fsum(given)
+    shares = tuple(given if abs(total - 1) <= 1e-12 else (weight / total for weight in given))
+    if min(shares) < _LEAST_SHARE:
+        raise InvalidValue(
+            f"the user of weight {min(given):g} would be drawn with probability {min(shares):.3g}; all weights together may be "
+            f"at most {1 / _LEAST_SHARE:g} times the least: leave users out who are never drawn"
+        )
+    return shares
 
 
 @dataclass(frozen=True)
@@ -96,6 +199,10 @@ class WalkSum(_Walk):
         That one user's own two values are close is not enough: the secrecy of the path is worth nothing to a user that
         stands far away from all others. Clip all values to the set first. Under "zero-out" it is the ball of radius Δ/2.
     release : "named" or "anonymous", see above; None: as the channel does. `replace(sender=…)` keeps the release.
+    weights : public numbers > 0, one per user: how often it is drawn, in proportion; None: all alike. The answer is then the
+        mean *with these weights*. For the plain mean let user u add x_u/(n·w_u), w_u its share of the weights: for values in the
+        ball of radius Δ/2 these lie in that of radius Δ/(2n·min w), so state sensitivity = Δ/(n·min w).
+    law : "gaussian", or "laplace": noise of the same deviation, Δ then being an L1 diameter. All users are drawn alike then.
 
     >>> WalkSum(100, steps=10_000, sigma=61.0).expected_contributions
     100.0
@@ -108,9 +215,16 @@ class WalkSum(_Walk):
     tokens: int = 1
     sensitivity: float = 1.0
     release: str | None = None
+    weights: tuple[float, ...] | None = None
+    law: str = "gaussian"
 
     def __post_init__(self) -> None:
         self._check_walk()
+        self._set(law=checked_law(self.law))
+        if self.law == "laplace" and self.weights is not None:
+            raise InvalidValue(
+                "law='laplace' with weights: users drawn unequally are accounted for with Gaussian noise only"
+            )
         object.__setattr__(self, "tokens", count("tokens", self.tokens))
         for name in ("sigma", "sensitivity"):
             object.__setattr__(self, name, scale(name, getattr(self, name)))
@@ -118,14 +232,14 @@ class WalkSum(_Walk):
     @property
     def expected_contributions(self) -> float:
         """How often a user is visited on average, all tokens together."""
-        return self.tokens * self.steps / self.n
+        return float(self.tokens * self.steps / self.n)
 
     def describe(self) -> str:
         tokens = "a token walks" if self.tokens == 1 else f"{self.tokens} tokens walk"
         cap = f", at most {self.contributions} contributions each" if self.contributions is not None else ""
         return (
             f"{self.n:,} users; {tokens} {self.steps:,} steps at random, σ={self.sigma:g} Δ={self.sensitivity:g}, "
-            f"{self._channel()}{cap}"
+            f"{self._channel()}{cap}{self._drawn()}{', Laplace noise' if self.law == 'laplace' else ''}"
         )
 
 
@@ -133,7 +247,16 @@ class WalkSum(_Walk):
 class WalkHistogram(_Walk):
     """A histogram over `domain` values, by L-ary randomized responses added to a token on a random walk.
 
-    A user that has used up its `contributions` adds uniformly random values. `sender` and `release` as for `WalkSum`.
+    Parameters
+    ----------
+    n : users (each step draws one of them uniformly), or the graph that the token walks on.
+    steps : the length T of each walk.
+    domain, gamma : L values; a response is random with probability γ.
+    sender, release, tokens : as for `WalkSum`.
+    contributions : a user that has used them up, per token, adds uniformly random values.
+    walk : on a graph "metropolis", "simple" or a `graphs.Transition`.
+    weights : on the complete graph, as for `WalkSum`: shares are then among users counted by weight.
+    response : "k-ary" or "unary", as for `RingHistogram`.
 
     >>> round(WalkHistogram(1000, steps=10_000, domain=4, gamma=0.5).epsilon0, 4)
     1.6094
@@ -146,30 +269,38 @@ class WalkHistogram(_Walk):
     sender: str = "known"
     contributions: int | None = None
     release: str | None = None
+    tokens: int = 1
+    graph: Graph | None = None
+    walk: str | Transition = "metropolis"
+    weights: tuple[float, ...] | None = None
+    response: str = "k-ary"
 
     def __post_init__(self) -> None:
-        self._check_walk()
+        self._settle()
+        self._set(tokens=count("tokens", self.tokens))
         check_response(self)
 
     @property
     def epsilon0(self) -> float:
         """The local-DP loss of one contribution."""
-        return response_epsilon(self.domain, self.gamma)
+        return response_epsilon(self.domain, self.gamma, self.response)
 
     def describe(self) -> str:
         return (
-            f"{self.n:,} users; a token walks {self.steps:,} steps at random and collects a histogram of {self.domain} "
-            f"values, random answers with probability γ={self.gamma:g}, {self._channel()}"
+            f"{self._where()}{self.n:,} users; {self._walkers('token')} {self.steps:,} steps at random and collects a "
+            f"histogram of {self.domain} values, random answers with probability γ={self.gamma:g}, {self._channel()}{self._drawn()}"
+            f"{'' if self.response == 'k-ary' else f', {self.response} encoding'}"
         )
 
 
 @dataclass(frozen=True)
 class WalkDescent(_Walk):
-    """Projected noisy SGD along a random walk on the complete graph: θ ← Π(θ − η(g_u(θ) + Z)), Z ~ N(0, σ²I).
+    """Projected noisy SGD along random walks, on the complete graph or on any: θ ← Π(θ − η(g_u(θ) + Z)), Z ~ N(0, σ²I).
 
     Parameters
     ----------
-    n, steps : users, and the number T of gradient steps.
+    n : users (each step draws one of them uniformly), or the graph that the token walks on.
+    steps : the number T of gradient steps of each walk.
     sigma : standard deviation, per coordinate, of the noise added to a gradient.
     step : η > 0.
     clip : L > 0: gradients are clipped to this norm *before* the noise, so that two of them differ by at most Δ = 2L.
@@ -179,9 +310,19 @@ class WalkDescent(_Walk):
         clipped one by one and η ≤ 2/β (`netdp.learn.train_walk` checks it). Clipping a whole gradient can expand, for these
         models too: then state 1 + ηβ. Only the bound by iteration needs it to be 1; the bound by the secrecy of the walk
         does not.
+    tokens : walks in parallel, independent of each other; each carries a model of its own, all are released, and the answer
+        is their mean.
+    walk : on a graph "metropolis" (every user is visited equally often), "simple" (in proportion to its degree) or a
+        `graphs.Transition`.
+    closing : on a graph, the last holder of each token adds noise of variance closing·(ησ)² to the model before the release:
+        the last contributions have little cover otherwise. True means n, as much as n more steps would bring.
+    weights : on the complete graph, as for `WalkSum`: losses are then averaged with these weights.
 
     >>> WalkDescent(2000, steps=20_000, sigma=1.0, step=0.05, clip=0.4).sensitivity
     0.8
+    >>> from netdp import graphs
+    >>> print(WalkDescent(graphs.hypercube(4), steps=160, sigma=2.0, step=0.1, tokens=3))
+    hypercube(4), metropolis walk: 16 users; 3 models walk 160 steps at random, a noisy gradient step at each: ...
     """
 
     kind: ClassVar[str] = "walk-descent"
@@ -194,9 +335,17 @@ class WalkDescent(_Walk):
     radius: float | None = None
     expansion: float = 1.0
     release: str | None = None
+    tokens: int = 1
+    graph: Graph | None = None
+    walk: str | Transition = "metropolis"
+    closing: float = False
+    weights: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        self._check_walk()
+        self._settle()
+        self._set(tokens=count("tokens", self.tokens), closing=share_or_switch("closing", self.closing, float(self.n)))
+        if self.closing and self.graph is None:
+            raise InvalidValue("closing noise is for walks on a graph; on the complete graph leave closing=False")
         for name in ("sigma", "step", "clip", "expansion"):
             object.__setattr__(self, name, scale(name, getattr(self, name)))
         if not self.clip < math.inf:
@@ -213,8 +362,8 @@ class WalkDescent(_Walk):
 
     def describe(self) -> str:
         return (
-            f"{self.n:,} users; a model walks {self.steps:,} steps at random, a noisy gradient step at each: "
-            f"σ={self.sigma:g} step={self.step:g} clip={self.clip:g}, {self._channel()}"
+            f"{self._where()}{self.n:,} users; {self._walkers('model')} {self.steps:,} steps at random, a noisy gradient "
+            f"step at each: σ={self.sigma:g} step={self.step:g} clip={self.clip:g}, {self._channel()}{self._drawn()}"
         )
 
 
@@ -224,10 +373,10 @@ class GraphWalkSum(OnGraph):
 
     Parameters
     ----------
-    graph : a connected `Graph`; its nodes are the users.
+    graph : a connected `Graph`, its nodes are the users; or a strongly connected NetworkX DiGraph, or a `Transition`.
     steps : T, the length of each walk.
     sigma : standard deviation of the noise in every contribution.
-    walk : "metropolis" (every user is visited equally often) or "simple" (in proportion to its degree).
+    walk : "metropolis" (every user is visited equally often), "simple" (in proportion to its degree) or a `Transition`.
     tokens : walks in parallel, independent of each other.
     closing : the last holder adds noise of variance closing·σ² before the token is released; True means n, as much noise as
         n more steps would bring, False none: then the last contributions have little cover.
@@ -246,15 +395,15 @@ class GraphWalkSum(OnGraph):
     graph: Graph
     steps: int
     sigma: float
-    walk: str = "metropolis"
+    walk: str | Transition = "metropolis"
     tokens: int = 1
     closing: float = True
     contributions: int | None = None
     sensitivity: float = 1.0
 
     def __post_init__(self) -> None:
-        self._set(graph=as_graph(self.graph, "GraphWalkSum"))
-        self.graph.require_connected("a walk")
+        graph, walk = settled(self.graph, self.walk, "GraphWalkSum")
+        self._set(graph=graph, walk=walk)
         for name in ("steps", "tokens"):
             object.__setattr__(self, name, count(name, getattr(self, name)))
         if self.steps < self.n:
@@ -264,8 +413,6 @@ class GraphWalkSum(OnGraph):
         for name in ("sigma", "sensitivity"):
             object.__setattr__(self, name, scale(name, getattr(self, name)))
         self._set(closing=share_or_switch("closing", self.closing, float(self.n)))
-        if self.walk not in WALKS:
-            raise InvalidValue(f"unknown walk {self.walk!r}; choose one of {', '.join(WALKS)}")
         if self.contributions is not None:
             object.__setattr__(self, "contributions", count("contributions", self.contributions))
 
@@ -287,6 +434,30 @@ class GraphWalkSum(OnGraph):
     @property
     def stationary(self) -> Any:
         """Where the token is in the long run, and starts."""
-        if self.walk == "metropolis":
-            return np.full(self.n, 1.0 / self.n)
-        return self.graph.degrees / self.graph.degrees.sum()
+        return stationary(self.graph, self.walk)
+
+
+def stationary(graph: Graph, walk: str | Transition) -> Any:
+    """Where a walk on this graph is in the long run."""
+    if isinstance(walk, Transition):
+        return walk.stationary
+    return np.full(graph.n, 1.0 / graph.n) if walk == "metropolis" else graph.degrees / graph.degrees.sum()
+
+
+def settled(graph: Any, walk: Any, what: str) -> tuple[Graph, str | Transition]:
+    """The graph and the walk on it, checked. Arrows are kept: a directed graph, or a `Transition`, is its own walk."""
+    if isinstance(walk, dict):
+        walk = Transition.from_dict(walk)
+    if isinstance(graph, Transition) or (is_networkx(graph) and graph.is_directed()):
+        if walk != "metropolis":  # the default
+            raise InvalidValue(f"a directed graph says itself where its tokens go; leave out walk={walk!r}")
+        walk = graph if isinstance(graph, Transition) else Transition.from_networkx(graph)
+        graph = walk.graph
+    undirected = as_graph(graph, what)
+    undirected.require_connected("a walk")
+    if isinstance(walk, Transition):
+        if walk.graph != undirected:
+            raise InvalidValue(f"walk={walk!r} goes along other links than {undirected!r}; take its own .graph")
+    elif walk not in WALKS:
+        raise InvalidValue(f"unknown walk {walk!r}; choose one of {', '.join(WALKS)} or a graphs.Transition")
+    return undirected, walk

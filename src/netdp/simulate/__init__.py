@@ -8,7 +8,18 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from . import baselines, gossip, linear, masked, randomized, shuffle, tokens  # noqa: F401  register what they can run
+from . import (  # noqa: F401  register what they can run
+    baselines,
+    faulty_shuffle,
+    gossip,
+    linear,
+    masked,
+    randomized,
+    relayed_shuffle,
+    secret_ring,
+    shuffle,
+    tokens,
+)
 from .masked import MaskedRecord
 from .run import Record, Run, simulate
 from .tokens import TokenRecord, draw_paths

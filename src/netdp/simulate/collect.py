@@ -34,7 +34,7 @@ import numpy.typing as npt
 from netdp.errors import InvalidValue
 from netdp.mechanisms import Mechanism
 from netdp.numerics.arrays import FloatArray
-from netdp.protocols import Shuffle
+from netdp.protocols import FaultyShuffle, RelayedShuffle, Shuffle
 from netdp.utility.shuffle import empty_hands, null_row
 
 from .shuffle import ShuffledReports, shuffle_reports, stream
@@ -92,7 +92,7 @@ def collect(
     return Collected(estimate_single(protocol, mechanism, run.view.reports, null), run, mechanism)
 
 
-def check_mechanism(protocol: Shuffle, mechanism: Mechanism) -> None:
+def check_mechanism(protocol: Shuffle | FaultyShuffle | RelayedShuffle, mechanism: Mechanism) -> None:
     """Refuse a randomizer whose profile is above δ₀ at the protocol's ε₀."""
     if not isinstance(mechanism, Mechanism):
         raise InvalidValue(f"mechanism must be a randomizer such as RandomizedResponse(2, 1.0), got {mechanism!r}")

@@ -1,8 +1,8 @@
 """Gossip descent and its baselines, run on the parties' losses: what is accounted is what runs.
 
-`Losses` is what the parties hold: it returns their clipped gradients, and states how far a local step can stretch the distance
-between two models. The certified loss of `GossipDescent` rests on that number (`protocol.expansion`), so `train` refuses
-losses that may stretch more. Masks and rounds of gossip are those of `netdp.simulate.gossip`.
+`Losses` is what the parties hold: it returns their clipped gradients, and states how far a local step can stretch the
+distance between two models. The certified loss of `GossipDescent` rests on that number (`protocol.expansion`), so
+`train` refuses losses that may stretch more. Masks and rounds of gossip are those of `netdp.simulate.gossip`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,15 @@ import numpy as np
 from netdp.errors import InvalidValue
 from netdp.numerics.arrays import FloatArray
 from netdp.numerics.checks import count, non_negative
-from netdp.protocols import CentralDescent, GossipDescent, LocalDescent
+from netdp.protocols import CentralDescent, GossipDescent, LocalDescent, MaskedDescent
+from netdp.utility.learning import AVERAGES, weights
 from netdp.views import Transcript
 
 from .gossip import Watch, add_masks, mix
+from .masked_descent import gradient_sums, shares_of_noise
 
 After = Callable[[int, FloatArray], None]
+Descent = GossipDescent | LocalDescent | CentralDescent | MaskedDescent
 
 
 @runtime_checkable
@@ -77,7 +80,11 @@ class FromGradients:
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """The model of every party after the last iteration (n, d), and who sent to whom."""
+    """The model that every party keeps (n, d), and who sent to whom.
+
+    `models` are those after the last iteration, or each party's average of its own models where that was asked for: a function of
+    what it sees anyway, so that it learns nothing more by it.
+    """
 
     models: FloatArray
     transcript: Transcript
@@ -98,21 +105,34 @@ class Trained:
 
 
 def train(
-    protocol: GossipDescent | LocalDescent | CentralDescent,
+    protocol: Descent,
     losses: Losses,
     seed: int | np.random.SeedSequence,
     *,
     after: After | None = None,
+    average: str = "last",
+    convexity: float = 0.0,
 ) -> Trained:
     """Run the protocol from θ = 0 at every party; `after(t, models)` is called after every iteration.
 
-    `losses` is `netdp.learn.LogisticParties`, or `FromGradients(function, n, d, smoothness)` for any other loss.
+    losses      `netdp.learn.LogisticParties`, or `FromGradients(function, n, d, smoothness)` for any other loss
+    average     which model a party keeps: "last", or "weighted", the average of its models along the way, in which model t weighs
+                (1 − step·convexity)^{−t} (Theorems 5 and 10 of Muffliato): alike for convexity=0
+    convexity   m, if losses are m-strongly convex
+
+    >>> flat = FromGradients(lambda models: 0.0 * models - 1.0, n=2, d=1, smoothness=0.0)
+    >>> steps = CentralDescent(2, 3, sigma=1e-9, step=1.0)
+    >>> [train(steps, flat, 0, average=kept).models.round(6).ravel().tolist() for kept in ("last", "weighted")]
+    [[3.0, 3.0], [2.0, 2.0]]
     """
     _check(protocol, losses)
+    share = _shares(protocol, average, convexity)
+    kept = np.zeros((protocol.n, losses.d))
     rng = np.random.default_rng(seed)
     models = np.zeros((protocol.n, losses.d))
     transcript = _transcript(protocol)
     nobody = Watch(transcript, ())
+    shares = shares_of_noise(protocol, losses.d, rng) if isinstance(protocol, MaskedDescent) else None
     for t in range(protocol.iterations):
         gradient = checked(losses.gradients(models, protocol.clip), models.shape, protocol.clip)
         if isinstance(protocol, GossipDescent):
@@ -122,13 +142,18 @@ def train(
             matrices = (rounds.matrix,) * rounds.rounds
             start = models - protocol.step * (gradient + noise)
             models, _ = mix(start, matrices, rounds.chebyshev, 0.0, rng.standard_normal, nobody)
+        elif isinstance(protocol, MaskedDescent):
+            assert shares is not None
+            models = models - protocol.step * protocol.combined(gradient_sums(protocol, gradient, next(shares)))
         else:
             # Local: the mean of n noisy gradients; central: the mean, then noise. The same law for the same σ.
             mean = gradient.mean(axis=0) + protocol.sigma / np.sqrt(protocol.n) * rng.standard_normal(losses.d)
             models = models - protocol.step * mean
+        if share[t]:
+            kept += share[t] * models
         if after is not None:
             after(t, models)
-    return Trained(models, transcript)
+    return Trained(kept, transcript)
 
 
 def clipped(gradient: FloatArray, clip: float) -> FloatArray:
@@ -161,9 +186,22 @@ def checked(gradient: Any, shape: tuple[int, ...], clip: float | None = None) ->
     return array
 
 
-def _check(protocol: GossipDescent | LocalDescent | CentralDescent, losses: Losses) -> None:
-    if not isinstance(protocol, GossipDescent | LocalDescent | CentralDescent):
-        raise InvalidValue(f"train runs GossipDescent, LocalDescent and CentralDescent, got {protocol!r}")
+def _shares(protocol: Descent, average: str, convexity: float) -> FloatArray:
+    """How much the model after each iteration weighs in what is kept."""
+    if average not in AVERAGES:
+        raise InvalidValue(f"unknown average {average!r}; choose one of {', '.join(AVERAGES)}")
+    if average == "weighted":
+        return weights(protocol.step, convexity, protocol.iterations)
+    if convexity:
+        raise InvalidValue(f"convexity={convexity!r} is used by average='weighted' only; leave it out, or ask for that")
+    return np.asarray(np.arange(protocol.iterations) == protocol.iterations - 1, dtype=np.float64)
+
+
+def _check(protocol: Descent, losses: Losses) -> None:
+    if not isinstance(protocol, Descent):
+        raise InvalidValue(
+            f"train runs GossipDescent, MaskedDescent, LocalDescent and CentralDescent, got {protocol!r}"
+        )
     if not isinstance(losses, Losses):
         raise InvalidValue(
             f"losses must be LogisticParties, or FromGradients(function, n, d, smoothness) for your own, got {losses!r}"
@@ -174,12 +212,16 @@ def _check(protocol: GossipDescent | LocalDescent | CentralDescent, losses: Loss
         needed = losses.expansion(protocol.step, protocol.clip)
         if not needed <= protocol.expansion * (1 + 1e-12):  # nan is no answer either
             raise InvalidValue(
-                f"a local step of size {protocol.step:g} may stretch distances by {needed:.4g}, the protocol's certified loss "
-                f"assumes at most {protocol.expansion:g}; shorten the step, or state expansion={needed:.4g} in the protocol"
+                f"a local step of size {protocol.step:g} may stretch distances by {needed:.4g}, the protocol's "
+                "certified loss "
+                f"assumes at most {protocol.expansion:g}; shorten the step, or state expansion={needed:.4g} in the "
+                "protocol"
             )
 
 
-def _transcript(protocol: GossipDescent | LocalDescent | CentralDescent) -> Transcript:
+def _transcript(protocol: Descent) -> Transcript:
     if isinstance(protocol, GossipDescent):
         return Transcript.varying(graph for graph in protocol.graphs for _ in range(protocol.gossip_rounds))
+    if isinstance(protocol, MaskedDescent):
+        return Transcript.synchronous(protocol.graph, protocol.iterations * protocol.sum.rounds)
     return Transcript(protocol.n, (), np.empty(0, dtype=np.int64))

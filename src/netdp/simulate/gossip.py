@@ -13,7 +13,7 @@ from netdp.mechanisms.discrete_gaussian import words_from
 from netdp.mechanisms.fine_gaussian import FineGaussian
 from netdp.numerics.arrays import FloatArray, IntArray
 from netdp.numerics.kernels import csr_times_block
-from netdp.protocols import ErdosRenyiGossip, Gossip, VaryingGossip
+from netdp.protocols import ErdosRenyiDescent, ErdosRenyiGossip, Gossip, PushSum, VaryingGossip
 from netdp.protocols.gossip import gossip_step, gossip_steps, gossip_weights, summed
 from netdp.protocols.ring import Draw
 from netdp.views import Transcript, transcribe
@@ -23,6 +23,11 @@ from .run import Normal, Record, Run, Values, execute, prepared
 
 # Masks are drawn for this many edges at a time: they need not all be in memory at once.
 _EDGES_AT_ONCE = 65_536
+
+execute.refuse(
+    ErdosRenyiDescent,
+    why="it trains a model: netdp.learn.train(protocol.draw(seed), losses, seed), on the graphs of that draw",
+)
 
 
 @execute.register
@@ -92,6 +97,21 @@ def _varying(protocol: VaryingGossip, values: Values, seed: int, normal: Normal,
     nobody = np.empty((0, data.shape[1])), np.empty((0, 2), dtype=np.int64)
     kept = watch.record(data, noise, *nobody, refreshes) if observers else None
     return Run(estimates, transcript, seed, protocol, kept)
+
+
+@execute.register
+def _push_sum(protocol: PushSum, values: Values, seed: int, normal: Normal, record: Any) -> Run:
+    """Every message is a share of the sender's state."""
+    data, observers = prepared(values, protocol, record)
+    noise = protocol.sigma * normal(data.shape)
+    transcript = Transcript(protocol.n, (np.array(protocol.links),), np.zeros(protocol.rounds, dtype=np.int64))
+    watch, state = Watch(transcript, observers), data + noise
+    for t in range(protocol.rounds):
+        watch.see(t, state / protocol.splits[:, None])
+        state = np.asarray(protocol.matrix @ state)
+    nobody = np.empty((0, data.shape[1])), np.empty((0, 2), dtype=np.int64)
+    kept = watch.record(data, noise, *nobody, []) if observers else None
+    return Run(state / protocol.weights[:, None], transcript, seed, protocol, kept)
 
 
 @execute.register

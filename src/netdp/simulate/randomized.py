@@ -14,7 +14,7 @@ from .run import Normal, Record, Run, Values, execute, prepared
 
 @execute.register
 def _randomized(protocol: RandomizedGossip, values: Values, seed: int, normal: Normal, record: Any) -> Run:
-    from netdp.numerics.kernels import average_along
+    from netdp.numerics.kernels import average_along, drift_along
 
     data, observers = prepared(values, protocol, record)
     noise = protocol.sigma * normal(data.shape)
@@ -23,7 +23,10 @@ def _randomized(protocol: RandomizedGossip, values: Values, seed: int, normal: N
     watched[list(observers)] = True
     awake = edges[edges[:, 0] >= 0]
     state, payloads = data + noise, np.empty((int(watched[awake].sum()), data.shape[1]))
-    average_along(edges, state, watched, payloads)
+    if protocol.accelerated:
+        drift_along(edges, state, state.copy(), *protocol.momentum, watched, payloads)
+    else:
+        average_along(edges, state, watched, payloads)
     transcript = Transcript.pairwise(len(data), edges)
     kept = None
     if observers:

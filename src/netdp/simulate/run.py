@@ -12,7 +12,17 @@ import numpy.typing as npt
 from netdp.errors import InvalidValue
 from netdp.numerics.arrays import FloatArray, IntArray
 from netdp.numerics.values import held, party_values
-from netdp.protocols import CentralDescent, GossipDescent, LocalDescent, Protocol, Table, WalkDescent
+from netdp.protocols import (
+    CentralDescent,
+    GossipDescent,
+    LocalDescent,
+    MaskedDescent,
+    Protocol,
+    RingDescent,
+    Table,
+    WalkDescent,
+)
+from netdp.protocols.noise_law import norm_order
 from netdp.views import Transcript, who_looks
 
 #: Standard normal numbers of a shape. The only source of noise: the tests put zeros here.
@@ -113,7 +123,7 @@ class Values:
     def of(self, protocol: Any, *, rows: int | None = None) -> FloatArray:
         """(n, d) numbers, held to the protocol's sensitivity."""
         data = party_values(self.given, protocol.n if rows is None else rows, protocol.n)
-        return held(data, protocol.sensitivity, self.bounds, protocol.n)
+        return held(data, protocol.sensitivity, self.bounds, protocol.n, order=norm_order(protocol))
 
     def labels(self) -> npt.ArrayLike:
         """As they are: a histogram checks labels against its domain."""
@@ -125,8 +135,13 @@ class Values:
 execute = Table("a run", "cannot be simulated")
 """The run itself: (protocol, values, seed, normal, record). All noise comes from `normal`, other chance from the seed."""
 execute.refuse(
-    GossipDescent, LocalDescent, CentralDescent, why="it trains a model: netdp.learn.train(protocol, losses, seed)"
+    GossipDescent,
+    LocalDescent,
+    CentralDescent,
+    MaskedDescent,
+    why="it trains a model: netdp.learn.train(protocol, losses, seed)",
 )
+execute.refuse(RingDescent, why="it trains a model: netdp.learn.train_ring(protocol, losses, seed)")
 execute.refuse(WalkDescent, why="it trains a model: netdp.learn.train_walk(protocol, losses, seed)")
 
 

@@ -29,3 +29,24 @@ def walk_on(indptr: Any, indices: Any, holder: int, metropolis: bool, draws: Any
             holder = other
         path[step] = holder
     return holder
+
+
+@njit(nogil=True, cache=True)
+def walk_along(indptr: Any, indices: Any, chances: Any, holder: int, draws: Any, path: Any) -> int:
+    """The same for any transition matrix in compressed rows: the draw is held against the sums of a row's probabilities.
+
+    >>> import numpy as np
+    >>> path = np.empty(3, dtype=np.int32)
+    >>> rows = np.array([0, 1, 3]), np.array([1, 0, 1]), np.array([1.0, 0.25, 0.75])
+    >>> walk_along(*rows, 0, np.array([0.9, 0.1, 0.3]), path), path.tolist()
+    (1, [1, 0, 1])
+    """
+    for step in range(len(draws)):
+        entry, end = indptr[holder], indptr[holder + 1]
+        passed = chances[entry]
+        while entry < end - 1 and draws[step] >= passed:
+            entry += 1
+            passed += chances[entry]
+        holder = indices[entry]
+        path[step] = holder
+    return holder

@@ -1,17 +1,29 @@
 """Tokens, run: rings, walks on the complete graph and on any graph, sums and histograms.
 
-Values are (n,) or (n, d), the same at every visit; for `RingSum` also (rounds, n, d). Histograms take labels 0 … L−1 of shape
-(n,), or (rounds, n) on the ring.
+Values are (n,) or (n, d), the same at every visit. **Values over time** are (periods, n, d), labels (periods, n): on a ring one
+period per round; on a path or a walk of T steps, step t = 0 … T−1 is in period ⌊t·periods/T⌋. A user adds what it holds in that
+period, by the number of the step, which is public, and *not* by how often it was visited: that would give away the secret of
+the path (docs/guarantees.md#values-over-time). A meter that is read every hour:
+
+>>> hours = np.array([[[0.2], [0.4], [0.9]], [[0.2], [0.1], [0.6]]])           # 2 hours, 3 households, 1 number
+>>> from netdp.simulate import simulate
+>>> run = simulate(WalkSum(3, steps=60_000, sigma=1.0, sender="hidden"), hours, seed=0)
+>>> round(float(run.estimates[0, 0]), 1)                                     # the mean over hours and households
+0.4
+
+Histograms take labels 0 … L−1 of shape (n,), or (periods, n).
 
 **What is read at the end** (`Run.estimates`, the same row for everybody):
 
     RingSum         the token over rounds·n: the mean of all contributions; on a grid whole numbers are added
     PathSum         the tokens over the number of contributing steps, which is public as the paths are: the mean of the
                     contributions on the paths
-    WalkSum         the tokens over the *expected* number of contributing steps: an unbiased estimate of the mean
-    GraphWalkSum    the tokens over steps·tokens: the mean (Metropolis) or the mean weighted by degree (simple walk)
+    WalkSum         the tokens over the *expected* number of contributing steps: an unbiased estimate of the mean; with
+                    weights of the mean with these weights
+    GraphWalkSum    the tokens over steps·tokens: the mean (Metropolis) or the mean weighted by where the walk is in the long
+                    run (simple walk: by degree)
     RingHistogram   unbiased shares among all rounds·n contributions
-    WalkHistogram   unbiased shares
+    WalkHistogram   unbiased shares; with weights the shares among users counted by weight
 
 **Why the expected number.** With a cap on the contributions the realised number C of contributing steps depends on the secret
 path, so it is not there to divide by. On the complete graph every user has the same law of visits, Binomial(T, 1/n), so
@@ -35,18 +47,26 @@ import numpy as np
 import numpy.typing as npt
 
 from netdp.errors import InvalidValue, Unsupported
+from netdp.graphs import Transition
 from netdp.mechanisms.discrete_gaussian import DiscreteGaussian, words_from
 from netdp.numerics.arrays import FloatArray, IntArray
 from netdp.protocols.path import PathSum, UserArray, first_visits
 from netdp.protocols.ring import Draw, RingHistogram, RingSum, ring_add, ring_mean, ring_noises, ring_steps
-from netdp.protocols.walk import GraphWalkSum, WalkHistogram, WalkSum
+from netdp.protocols.walk import GraphWalkSum, WalkDescent, WalkHistogram, WalkSum
 from netdp.views.token import TokenTranscript, ring_path
 
+from .noise_law import unit_noise
 from .on_a_grid import held_on_the_grid
-from .run import Normal, Run, Values, execute, observers_of, prepared
+from .run import Normal, Run, Values, execute, observers_of
 
 # Numbers of noise held in memory at once.
 _AT_ONCE = 1 << 20
+# Bits of unary answers held in memory at once.
+_BITS = 50_000_000
+_CAPPED = (
+    "contributions={}: how many steps of a capped walk on a graph carry data depends on the secret path, so there is no public "
+    "number to divide the token by. Leave contributions=None"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,18 +100,19 @@ def draw_paths(protocol: WalkSum | GraphWalkSum, seed: int) -> PathSum:
     >>> drawn.tokens, len(drawn.paths[0])
     (1, 8)
     """
-    rng = _stream(seed)
+    rng = stream(seed)
     if isinstance(protocol, WalkSum):
-        paths = [_uniform_path(protocol.n, protocol.steps, rng) for _ in range(protocol.tokens)]
+        paths = [complete_path(protocol, rng) for _ in range(protocol.tokens)]
         closing = 0.0
     else:
-        paths = [_graph_path(protocol, rng) for _ in range(protocol.tokens)]
+        paths = [walk_path(protocol, rng) for _ in range(protocol.tokens)]
         closing = protocol.closing
-    return PathSum(protocol.n, tuple(paths), protocol.sigma, closing, protocol.contributions, protocol.sensitivity)
+    law = getattr(protocol, "law", "gaussian")
+    return PathSum(protocol.n, tuple(paths), protocol.sigma, closing, protocol.contributions, protocol.sensitivity, law)
 
 
 def expected_contributing(protocol: WalkSum | WalkHistogram) -> float:
-    """E[number of steps of one token that carry data]: n·Σ_{k<cap} P(Binomial(T, 1/n) > k); T without a cap.
+    """E[number of steps of one token that carry data]: Σ_u Σ_{k<cap} P(Binomial(T, 1/n) > k); T without a cap.
 
     >>> expected_contributing(WalkSum(2, steps=2, sigma=1.0, contributions=1))     # 2·(1 − 1/4)
     1.5
@@ -100,36 +121,61 @@ def expected_contributing(protocol: WalkSum | WalkHistogram) -> float:
         return float(protocol.steps)
     from scipy.stats import binom
 
-    most = min(protocol.contributions, protocol.steps)
-    return float(protocol.n * binom.sf(np.arange(most), protocol.steps, 1.0 / protocol.n).sum())
+    most = np.arange(min(protocol.contributions, protocol.steps))
+    if protocol.weights is None:
+        return float(protocol.n * binom.sf(most, protocol.steps, 1.0 / protocol.n).sum())
+    chances, users = np.unique(protocol.chances, return_counts=True)
+    return float(users @ binom.sf(most[None, :], protocol.steps, chances[:, None]).sum(axis=1))
+
+
+def every_round(protocol: Any, values: Values) -> FloatArray:
+    """(rounds, n, d): values that were given for every round, or the same in all."""
+    if np.ndim(values.given) != 3:
+        once = values.of(protocol)
+        return np.broadcast_to(once, (protocol.rounds, *once.shape))
+    shape: tuple[int, ...] = np.shape(values.given)
+    if shape[:2] != (protocol.rounds, protocol.n):
+        raise InvalidValue(f"values of every round must have shape ({protocol.rounds}, {protocol.n}, d), got {shape}")
+    return over_time(protocol, values)
+
+
+def over_time(protocol: Any, values: Values) -> FloatArray:
+    """(periods, n, d) values of any number of periods, each held to the sensitivity; (n,) and (n, d) are one period."""
+    if np.ndim(values.given) != 3:
+        return values.of(protocol)[None]
+    periods: Any = values.given
+    if len(periods) == 0:
+        raise InvalidValue(f"values over time have shape (periods, {protocol.n}, d), got {np.shape(periods)}")
+    return np.stack([Values(period, values.bounds).of(protocol) for period in periods])
+
+
+def period_of(steps: npt.ArrayLike, length: int, periods: int) -> IntArray:
+    """⌊t·periods/T⌋ of every step t of a walk of T steps; refuses more periods than steps.
+
+    >>> period_of(np.arange(7), 7, 3).tolist()
+    [0, 0, 0, 1, 1, 2, 2]
+    """
+    if periods > length:
+        raise InvalidValue(f"{periods} periods do not fit into {length} steps; give at most one period per step")
+    return np.asarray(steps, dtype=np.int64) * periods // length
 
 
 @execute.register
 def _ring_sum(protocol: RingSum, values: Values, seed: int, normal: Normal, record: Any) -> Run:
-    if np.ndim(values.given) == 3:
-        shape: tuple[int, ...] = np.shape(values.given)
-        if shape[:2] != (protocol.rounds, protocol.n):
-            raise InvalidValue(
-                f"values of every round must have shape ({protocol.rounds}, {protocol.n}, d), got {shape}"
-            )
-        flat = Values(np.reshape(values.given, (shape[0] * shape[1], -1)), values.bounds)
-        data = flat.of(protocol, rows=shape[0] * shape[1]).reshape(shape)
-    else:
-        once = values.of(protocol)
-        data = np.broadcast_to(once, (protocol.rounds, *once.shape))
+    data = every_round(protocol, values)
     observers = observers_of(protocol, record)
     path = ring_path(protocol)
     n = protocol.n
     if protocol.grid is not None:
         token, seen = carry_integers(protocol, ring_on_the_grid(protocol, data, values.bounds), seed, observers)
-        return _run(protocol, ring_mean(protocol, token), (path,), seed, seen)
+        return token_run(protocol, ring_mean(protocol, token), (path,), seed, seen)
 
     def gifts(_: int, first: int, last: int) -> FloatArray:
         return data[np.arange(first, last) // n, path[first:last]]
 
     noise = protocol.hop_noise, protocol.closing_noise
-    release, kept = _carry(n, (path,), gifts, (noise,), data.shape[2], normal, observers)
-    return _run(protocol, release.sum(axis=0) / len(path), (path,), seed, kept)
+    release, kept = carry(n, (path,), gifts, (noise,), data.shape[2], unit_noise(protocol.law, normal), observers)
+    return token_run(protocol, release.sum(axis=0) / len(path), (path,), seed, kept)
 
 
 def ring_on_the_grid(protocol: RingSum, data: FloatArray, bounds: Any) -> IntArray:
@@ -177,7 +223,7 @@ def carry_integers(
 
 def pooled(protocol: RingSum, columns: int, seed: int) -> Draw:
     """A draw from as many discrete Gaussians as a run takes, made at once: the sampler is fast in bulk only."""
-    words = words_from(_stream(seed))
+    words = words_from(stream(seed))
     needed = np.append(protocol.hop_variances, protocol.closing_variance)
     pools = {
         v: iter(DiscreteGaussian(v).sample((times, columns), words))
@@ -202,9 +248,8 @@ def _walk_sum(protocol: WalkSum, values: Values, seed: int, normal: Normal, reco
 def _graph_walk_sum(protocol: GraphWalkSum, values: Values, seed: int, normal: Normal, record: Any) -> Run:
     if protocol.contributions is not None:
         raise Unsupported(
-            f"contributions={protocol.contributions}: how many steps of a capped walk on a graph carry data depends on the "
-            "secret path, so there is no public number to divide the token by. Leave contributions=None, or run it on a "
-            "public path: simulate(netdp.simulate.tokens.draw_paths(protocol, seed), values, seed)"
+            f"{_CAPPED.format(protocol.contributions)}, or run it on a public path: "
+            "simulate(netdp.simulate.tokens.draw_paths(protocol, seed), values, seed)"
         )
     contributing = protocol.tokens * protocol.steps
     return _along(protocol, draw_paths(protocol, seed), contributing, values, seed, normal, record)
@@ -220,21 +265,27 @@ def _along(
     record: Any,
 ) -> Run:
     """Run tokens along paths and divide by the number of contributions."""
-    data, observers = prepared(values, protocol, record)
+    data, observers = over_time(protocol, values), observers_of(protocol, record)
+    if len(data) > 1 and drawn.contributions is not None:
+        raise Unsupported(
+            f"contributions={drawn.contributions}: with a cap early periods count more than late ones, and by how much depends on "
+            "the path; give values over time without a cap"
+        )
 
     def gifts(k: int, first: int, last: int) -> FloatArray:
-        added = data[drawn.paths[k][first:last]]
+        path = drawn.paths[k]
+        added = data[period_of(np.arange(first, last), len(path), len(data)), path[first:last]]
         if drawn.contributions is not None:
             added[~drawn.carries[k][first:last]] = 0.0
         return added
 
     closing = drawn.sigma * float(np.sqrt(drawn.closing))
     noise = tuple((np.broadcast_to(drawn.sigma, len(path)), closing) for path in drawn.paths)
-    release, kept = _carry(drawn.n, drawn.paths, gifts, noise, data.shape[1], normal, observers)
-    return _run(drawn, release.sum(axis=0) / contributing, drawn.paths, seed, kept)
+    release, kept = carry(drawn.n, drawn.paths, gifts, noise, data.shape[2], unit_noise(drawn.law, normal), observers)
+    return token_run(drawn, release.sum(axis=0) / contributing, drawn.paths, seed, kept)
 
 
-def _carry(
+def carry(
     n: int,
     paths: tuple[UserArray, ...],
     gifts: Callable[[int, int, int], FloatArray],
@@ -294,45 +345,96 @@ def _ring_histogram(protocol: RingHistogram, values: Values, seed: int, normal: 
     labels = _labels(values.labels(), protocol.n, protocol.domain, protocol.rounds)
     _need_truth(protocol.gamma)
     observers = observers_of(protocol, record)
-    rng, path, L = _stream(seed), ring_path(protocol), protocol.domain
+    rng, path, L = stream(seed), ring_path(protocol), protocol.domain
     truth = np.broadcast_to(labels, (protocol.rounds, protocol.n)).ravel()
-    start = np.bincount(rng.integers(L, size=protocol.blanket), minlength=L).astype(np.float64)
-    answers = _answers(truth, protocol.gamma, L, rng)
+    start = _random_elements(protocol, protocol.blanket, rng)
+    answers = _answers(protocol, truth, protocol.gamma, rng)
     extra = protocol.closing_blanket
-    closing = np.bincount(rng.integers(L, size=extra), minlength=L).astype(np.float64)
+    closing = _random_elements(protocol, extra, rng)
     everywhere = np.ones(len(path), dtype=bool)
     heap, kept = _collect(path, truth, everywhere, answers, L, start, closing, observers)
-    estimate = debiased(heap, protocol.gamma, contributions=len(path), random=protocol.blanket + extra) / len(path)
-    return _run(protocol, estimate, (path,), seed, kept)
+    random = protocol.blanket + extra
+    estimate = debiased(heap, protocol.gamma, len(path), random, _options(protocol)) / len(path)
+    return token_run(protocol, estimate, (path,), seed, kept)
 
 
 @execute.register
 def _walk_histogram(protocol: WalkHistogram, values: Values, seed: int, normal: Normal, record: Any) -> Run:
-    labels = _labels(values.labels(), protocol.n, protocol.domain, None)
+    labels = np.atleast_2d(_labels(values.labels(), protocol.n, protocol.domain, None))
+    if len(labels) > 1 and protocol.contributions is not None:
+        raise Unsupported(
+            f"contributions={protocol.contributions}: with a cap early periods count more; give one period"
+        )
+    if protocol.graph is not None and protocol.contributions is not None:
+        raise Unsupported(_CAPPED.format(protocol.contributions))
     _need_truth(protocol.gamma)
     observers = observers_of(protocol, record)
-    rng, L = _stream(seed), protocol.domain
-    path = _uniform_path(protocol.n, protocol.steps, rng)
-    carries, truth = first_visits(path, protocol.contributions), labels[path]
-    answers = _answers(truth, np.where(carries, protocol.gamma, 1.0), L, rng)
-    heap, kept = _collect(path, truth, carries, answers, L, np.zeros(L), np.zeros(L), observers)
-    contributing = expected_contributing(protocol)
-    estimate = debiased(heap, protocol.gamma, contributing, random=protocol.steps - contributing) / contributing
-    return _run(protocol, estimate, (path,), seed, kept)
+    rng, L = stream(seed), protocol.domain
+    paths: list[UserArray] = []
+    heap, records = np.zeros(L), []
+    for token in range(protocol.tokens):
+        path = complete_path(protocol, rng) if protocol.graph is None else walk_path(protocol, rng)
+        period = period_of(np.arange(len(path)), len(path), len(labels))
+        carries, truth = first_visits(path, protocol.contributions), labels[period, path]
+        answers = _answers(protocol, truth, np.where(carries, protocol.gamma, 1.0), rng)
+        collected, kept = _collect(path, truth, carries, answers, L, np.zeros(L), np.zeros(L), observers, token)
+        heap += collected
+        paths.append(path)
+        records.append(kept)
+    contributing = protocol.tokens * expected_contributing(protocol)
+    random = protocol.tokens * protocol.steps - contributing
+    estimate = debiased(heap, protocol.gamma, contributing, random, _options(protocol)) / contributing
+    return token_run(protocol, estimate, tuple(paths), seed, _joined(records))
 
 
-def debiased(heap: npt.ArrayLike, gamma: float, contributions: float, random: float) -> FloatArray:
+def _joined(records: list[TokenRecord | None]) -> TokenRecord | None:
+    """The records of several tokens as one, token by token."""
+    kept = [record for record in records if record is not None]
+    if len(kept) < 2:
+        return kept[0] if kept else None
+    parts = ("visits", "arrivals", "contributions", "noises", "starts", "closings", "release")
+    return TokenRecord(kept[0].observers, *(np.vstack([getattr(record, part) for record in kept]) for part in parts))
+
+
+def debiased(
+    heap: npt.ArrayLike, gamma: float, contributions: float, random: float, options: int | None = None
+) -> FloatArray:
     """Unbiased counts from a heap of randomized answers and `random` uniformly random elements besides.
+
+    `options`: how many values a random answer is drawn from: the size of the domain, or 2 for the bits of unary encoding.
 
     >>> debiased([60.0, 40.0], gamma=0.5, contributions=80, random=20).tolist()
     [60.0, 20.0]
     """
     counts = np.asarray(heap, dtype=np.float64)
-    return np.asarray((counts - (gamma * contributions + random) / counts.shape[-1]) / (1.0 - gamma))
+    return np.asarray((counts - (gamma * contributions + random) / (options or counts.shape[-1])) / (1.0 - gamma))
 
 
-def _answers(truth: IntArray, gamma: Any, L: int, rng: np.random.Generator) -> IntArray:
-    """L-ary randomized response: uniform with probability γ, else the truth."""
+def _options(protocol: RingHistogram | WalkHistogram) -> int:
+    return 2 if protocol.response == "unary" else protocol.domain
+
+
+def _random_elements(protocol: RingHistogram, size: int, rng: np.random.Generator) -> FloatArray:
+    """The counts of so many uniformly random elements."""
+    if protocol.response == "unary":
+        return rng.binomial(size, 0.5, size=protocol.domain).astype(np.float64)
+    return np.bincount(rng.integers(protocol.domain, size=size), minlength=protocol.domain).astype(np.float64)
+
+
+def _answers(
+    protocol: RingHistogram | WalkHistogram, truth: IntArray, gamma: Any, rng: np.random.Generator
+) -> npt.NDArray[Any]:
+    """Randomized responses, random with probability γ: values (steps,), or with unary encoding rows of bits (steps, L)."""
+    L = protocol.domain
+    if protocol.response == "unary":
+        if len(truth) * L > _BITS:
+            raise Unsupported(
+                f"{len(truth):,} answers of {L:,} bits do not fit into memory at once; simulate a shorter walk or fewer values"
+            )
+        bits = (rng.random((len(truth), L)) < 0.5).astype(np.int8)
+        kept = rng.random((len(truth), L)) >= np.broadcast_to(np.asarray(gamma, dtype=np.float64), len(truth))[:, None]
+        own = truth[:, None] == np.arange(L)
+        return np.where(kept, own, bits).astype(np.int8)
     chance = rng.random(len(truth)) < gamma
     return np.where(chance, rng.integers(L, size=len(truth)), truth)
 
@@ -341,29 +443,35 @@ def _collect(
     path: UserArray,
     truth: IntArray,
     carries: npt.NDArray[np.bool_],
-    answers: IntArray,
+    answers: npt.NDArray[Any],
     L: int,
     start: FloatArray,
     closing: FloatArray,
     observers: tuple[int, ...],
+    token: int = 0,
 ) -> tuple[FloatArray, TokenRecord | None]:
     """The released heap and the record."""
-    heap = start + np.bincount(answers, minlength=L) + closing
+    unit = np.eye(L)
+    bits = answers.ndim == 2
+    heap = start + (answers.sum(axis=0, dtype=np.int64) if bits else np.bincount(answers, minlength=L)) + closing
     if not observers:
         return heap, None
     own = np.isin(path, observers)
     at = np.flatnonzero(own)
     place = np.cumsum(own)  # what is added at O's j-th visit is on the token from its (j+1)-th reading on
-    table = np.bincount(place * L + answers, minlength=(len(at) + 1) * L).reshape(-1, L)
-    unit = np.eye(L)
+    if bits:
+        table = np.zeros((len(at) + 1, L), dtype=np.int64)
+        np.add.at(table, place, answers)
+    else:
+        table = np.bincount(place * L + answers, minlength=(len(at) + 1) * L).reshape(-1, L)
     meant = unit[truth[at]] * carries[at, None]
     unknown = np.full((1, L), np.nan)
     return heap, TokenRecord(
         observers=observers,
-        visits=np.column_stack([np.zeros(len(at), dtype=np.int64), at, path[at]]).astype(np.int64),
+        visits=np.column_stack([np.full(len(at), token), at, path[at]]).astype(np.int64),
         arrivals=start + np.cumsum(table, axis=0)[: len(at)],
         contributions=meant,
-        noises=unit[answers[at]] - meant,
+        noises=(answers[at] if bits else unit[answers[at]]) - meant,
         starts=start[None] if own[0] else unknown,
         closings=closing[None] if own[-1] else unknown,
         release=heap[None],
@@ -371,12 +479,14 @@ def _collect(
 
 
 def _labels(values: npt.ArrayLike, n: int, domain: int, rounds: int | None) -> IntArray:
-    """Labels 0 … L−1 of shape (n,) or (rounds, n); anything else is refused."""
+    """Labels 0 … L−1 of shape (n,) or (rounds, n), rounds=None: any number of periods; anything else is refused."""
     labels = np.asarray(values)
-    shapes = [(n,)] if rounds is None else [(n,), (rounds, n)]
-    if labels.dtype.kind not in "iu" or labels.shape not in shapes:
+    fits = labels.shape[-1:] == (n,) and (
+        labels.ndim == 1 or (labels.ndim == 2 and len(labels) == (rounds or len(labels)))
+    )
+    if labels.dtype.kind not in "iu" or not fits or labels.size == 0:
         raise InvalidValue(
-            f"a histogram takes whole labels of shape {' or '.join(map(str, shapes))}, one per user, "
+            f"a histogram takes whole labels of shape ({n},) or ({rounds or 'periods'}, {n}), one per user, "
             f"got {labels.dtype} of shape {labels.shape}"
         )
     wrong = (labels < 0) | (labels >= domain)
@@ -391,29 +501,40 @@ def _need_truth(gamma: float) -> None:
         raise InvalidValue("gamma=1: every answer is random, so there is nothing to estimate; give gamma below 1")
 
 
-def _run(protocol: Any, answer: FloatArray, paths: tuple[UserArray, ...], seed: int, record: TokenRecord | None) -> Run:
+def token_run(
+    protocol: Any, answer: FloatArray, paths: tuple[UserArray, ...], seed: int, record: TokenRecord | None
+) -> Run:
     transcript: Any = TokenTranscript(protocol.n, paths)
     kept: Any = record
     return Run(np.broadcast_to(answer, (protocol.n, len(answer))), transcript, seed, protocol, kept)
 
 
-def _stream(seed: int) -> np.random.Generator:
+def stream(seed: int) -> np.random.Generator:
     """A stream of its own beside the noise of the same seed."""
     return np.random.default_rng(np.random.SeedSequence(seed).spawn(1)[0])
 
 
-def _uniform_path(n: int, steps: int, rng: np.random.Generator) -> UserArray:
-    return rng.integers(n, size=steps, dtype=np.int32)
+def complete_path(protocol: WalkSum | WalkHistogram, rng: np.random.Generator) -> UserArray:
+    """Who is drawn at every step of a walk on the complete graph."""
+    if protocol.weights is None:
+        return rng.integers(protocol.n, size=protocol.steps, dtype=np.int32)
+    return rng.choice(protocol.n, size=protocol.steps, p=protocol.chances).astype(np.int32)
 
 
-def _graph_path(protocol: GraphWalkSum, rng: np.random.Generator) -> UserArray:
-    from .token_kernels import walk_on
+def walk_path(protocol: GraphWalkSum | WalkHistogram | WalkDescent, rng: np.random.Generator) -> UserArray:
+    """One walk on the protocol's graph, from its long-run law."""
+    from .token_kernels import walk_along, walk_on
 
     graph = protocol.graph
+    assert graph is not None
     path = np.empty(protocol.steps, dtype=np.int32)
     path[0] = holder = int(rng.choice(protocol.n, p=protocol.stationary))
+    P = protocol.transition
     for first in range(1, protocol.steps, _AT_ONCE):
         part = path[first : first + _AT_ONCE]
+        if isinstance(protocol.walk, Transition):
+            holder = walk_along(P.indptr, P.indices, P.data, holder, rng.random(len(part)), part)
+            continue
         metropolis = protocol.walk == "metropolis"
         holder = walk_on(graph.indptr, graph.indices, holder, metropolis, rng.random(len(part)), part)
     return path

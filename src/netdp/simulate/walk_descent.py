@@ -1,12 +1,15 @@
 """Learning by a token on a random walk: what is accounted is what runs.
 
-The token carries the model θ. At each of T steps a user u, drawn uniformly, takes one noisy step and passes the token on:
+The token carries the model θ. At each of T steps a user u, drawn uniformly or by weight, takes one noisy step and passes
+the token on:
 
     θ ← Π(θ − η(g_u(θ) + Z)),   Z ~ N(0, σ²I).
 
 g_u is the mean over u's rows of their gradients, each clipped to norm L *before* the noise (netdp.simulate.logistic), so two
 users' gradients differ by at most 2L and a step η ≤ 2/β does not expand (β ≤ max‖x‖²/4, less if L is small). A user that has
-contributed `protocol.contributions` times adds noise only.
+contributed `protocol.contributions` times to a token adds noise only. On a graph the token moves to a random neighbour instead,
+and the last holder adds the closing noise. Several tokens walk independently of each other, each with a model of its own from
+θ = 0; all of them are released, and what is kept is their mean.
 
 **Baselines.** Local and central DP-SGD are the same algorithm with another σ: a curator draws a user in each step too, and
 hides which. Give `train_walk` the same protocol with that σ.
@@ -29,6 +32,7 @@ from netdp.numerics.checks import count
 from netdp.protocols.walk import WalkDescent
 
 from .logistic import LogisticParties, accuracy, objective
+from .tokens import walk_path
 
 
 class Rows(Protocol):
@@ -49,11 +53,12 @@ _CHUNK = 8192
 class WalkTrained:
     """What is left after the last step.
 
-    model          (d,): θ
-    contributions  (n,): how often each user contributed a gradient
+    model          (d,): θ; of several tokens, the mean of their models
+    contributions  (n,): how often each user contributed a gradient, all tokens together
     steps          (w,): after how many steps the run was watched
     objective      (w,): the mean logistic loss over all users' rows, unclipped
     accuracy       (w,): the share of the test rows on the right side; empty without a test set
+    models         (tokens, d): the released models, one per token
 
     The history belongs to a simulation: nobody sees it in the protocol, and no loss is stated for publishing it.
     """
@@ -63,6 +68,7 @@ class WalkTrained:
     steps: IntArray
     objective: FloatArray
     accuracy: FloatArray
+    models: FloatArray
 
     def __str__(self) -> str:
         used = self.contributions
@@ -102,35 +108,42 @@ def train_walk(
     _check(protocol, data, after_cap)
     every = protocol.steps if watch_every is None else count("watch_every", watch_every)
     prepared = _prepare(data, protocol.clip)
-    path, noises = draws(protocol, seed)
-    model, gradient, used = np.zeros(data.d), np.empty(data.d), np.zeros(data.n, dtype=np.int64)
+    walks = [draws(protocol, seed, token) for token in range(protocol.tokens)]
+    models, gradient = np.zeros((protocol.tokens, data.d)), np.empty(data.d)
+    used = np.zeros((protocol.tokens, data.n), dtype=np.int64)
     cap = -1 if protocol.contributions is None else protocol.contributions
     seen: list[tuple[int, float, float]] = []
     done = 0
     while done < protocol.steps:
         end = min(done + _CHUNK, protocol.steps, (done // every + 1) * every)
-        noise = protocol.sigma * noises.standard_normal((end - done, data.d))
-        walk_steps(
-            *prepared,
-            path[done:end],
-            noise,
-            model,
-            gradient,
-            used,
-            protocol.step,
-            cap,
-            after_cap == "nothing",
-            protocol.radius or 0.0,
-        )
+        for token, (path, noises) in enumerate(walks):
+            noise = protocol.sigma * noises.standard_normal((end - done, data.d))
+            walk_steps(
+                *prepared,
+                path[done:end],
+                noise,
+                models[token],
+                gradient,
+                used[token],
+                protocol.step,
+                cap,
+                after_cap == "nothing",
+                protocol.radius or 0.0,
+            )
         done = end
         if watch_every is not None and (done % every == 0 or done == protocol.steps):
+            model = models.mean(axis=0)
             seen.append((done, loss(data, model), np.nan if test is None else accuracy(model, test.X, test.y)))
+    if protocol.closing:
+        last = protocol.step * protocol.sigma * float(np.sqrt(protocol.closing))
+        models += last * np.array([noises.standard_normal(data.d) for _, noises in walks])
     return WalkTrained(
-        model,
-        used,
+        models.mean(axis=0),
+        used.sum(axis=0),
         np.array([step for step, _, _ in seen], dtype=np.int64),
         np.array([value for _, value, _ in seen]),
         np.array([share for _, _, share in seen if test is not None]),
+        models,
     )
 
 
@@ -150,14 +163,20 @@ def train_walks(
         return tuple(pool.map(one, seeds))
 
 
-def draws(protocol: WalkDescent, seed: int | np.random.SeedSequence) -> tuple[IntArray, np.random.Generator]:
-    """The path of the token, and the generator of the noise: from two streams, so that neither depends on chunks."""
+def draws(
+    protocol: WalkDescent, seed: int | np.random.SeedSequence, token: int = 0
+) -> tuple[IntArray, np.random.Generator]:
+    """The path of a token, and the generator of its noise: from two streams, so that neither depends on chunks."""
     root = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
     # Children by key instead of spawn(), which would count up in the caller's object.
     streams = [
         np.random.default_rng(np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, child)))
-        for child in (0, 1)
+        for child in (2 * token, 2 * token + 1)
     ]
+    if protocol.graph is not None:
+        return walk_path(protocol, streams[0]).astype(np.int64), streams[1]
+    if protocol.weights is not None:
+        return streams[0].choice(protocol.n, protocol.steps, p=protocol.chances), streams[1]
     return streams[0].integers(0, protocol.n, protocol.steps), streams[1]
 
 

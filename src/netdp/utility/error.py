@@ -9,19 +9,13 @@ from typing import Any
 import numpy.typing as npt
 
 from netdp.errors import InvalidValue
-from netdp.protocols import CentralDescent, ErdosRenyiGossip, GossipDescent, LocalDescent, Protocol, Table, WalkDescent
+from netdp.protocols import ErdosRenyiDescent, Protocol, Table
 
 predictions = Table("the predicted error", "has no predicted error")
 """One function per protocol: (protocol, values or None) → `ExpectedError`."""
 predictions.refuse(
-    GossipDescent,
-    LocalDescent,
-    CentralDescent,
-    WalkDescent,
-    why="how good a model becomes depends on the loss and on the data; train it in simulation (netdp.learn)",
-)
-predictions.refuse(
-    ErdosRenyiGossip, why="its graph is not drawn yet; ask for the error of a draw: expected_error(protocol.draw(seed))"
+    ErdosRenyiDescent,
+    why="its graphs are not drawn yet; ask for the error of a draw: expected_error(protocol.draw(seed))",
 )
 
 
@@ -59,12 +53,14 @@ class ExpectedError:
         return f"root mean squared error {self.rmse:.3g} (squared: {', '.join(parts) or '0'})"
 
 
-def expected_error(protocol: Protocol, values: npt.ArrayLike | None = None, **options: Any) -> ExpectedError:
+def expected_error(protocol: Protocol, values: npt.ArrayLike | Any | None = None, **options: Any) -> ExpectedError:
     """The expected error of what the parties hold in the end.
 
     `values` (n,) or (n, d): for these values; with vectors the error is the squared L2 norm, so each coordinate's noise
     counts. None: the largest over all values from an interval of length Δ, the protocol's sensitivity.
-    Options belong to particular protocols: `transcript` for random edges that are known, `mechanism` for shuffling.
+    A protocol that learns takes a `netdp.learn.Landscape`, what is known of the losses, instead; the error is then an `ExcessRisk`.
+    Options belong to particular protocols: `transcript` for random edges that are known, `mechanism` for shuffling, `average`
+    ("last" or "weighted" model) and `malicious` (parties that lie) for learning.
 
     >>> from netdp import graphs
     >>> from netdp.protocols import Gossip

@@ -20,7 +20,7 @@ import numpy as np
 
 from netdp.errors import InvalidValue, Unsupported
 from netdp.graphs import Graph
-from netdp.graphs.mixing import mixing_matrix
+from netdp.graphs.mixing import Mixing, mixing_matrix
 from netdp.graphs.spectrum import chebyshev_gamma, spectral_gap
 from netdp.numerics.arrays import FloatArray
 from netdp.protocols import Gossip, response
@@ -57,9 +57,9 @@ class SpectralError:
     True
     """
 
-    def __init__(self, graph: Graph, mixing: str = "metropolis", rounds: int = 200) -> None:
+    def __init__(self, graph: Graph, mixing: Mixing = "metropolis", rounds: int = 200) -> None:
         self.graph, self.mixing, self.rounds = graph, mixing, rounds
-        self.eigenvalues, self.energies = _spectrum(graph, mixing)
+        self.eigenvalues, self.energies = spectrum(graph, mixing)
         self._traces = {False: self._compute(None)}
 
     def traces(self, accelerated: bool) -> Traces:
@@ -95,22 +95,27 @@ class SpectralError:
         return Traces(squares.sum(axis=1) / n, squares @ self.energies / n, refresh / n, mixing)
 
 
-def _spectrum(graph: Graph, mixing: str) -> tuple[FloatArray, FloatArray]:
+def spectrum(graph: Graph, mixing: Mixing) -> tuple[FloatArray, FloatArray]:
     """λ_i and ℓ_i, that of the constant vector first."""
     degrees = graph.degrees
-    affine = degrees.min() == degrees.max() or mixing.endswith("maximum-degree")
-    if affine and (graph.laplacian_spectrum is not None or graph.n <= MAX_DENSE):
+    affine = degrees.min() == degrees.max() or (isinstance(mixing, str) and mixing.endswith("maximum-degree"))
+    if affine and isinstance(mixing, str) and (graph.laplacian_spectrum is not None or graph.n <= MAX_DENSE):
         if graph.laplacian_spectrum is not None:
             energies = np.sort(graph.laplacian_spectrum())
         else:
             energies = np.linalg.eigvalsh(graph.laplacian().toarray())
         energies = np.maximum(energies, 0.0)
         energies[0] = 0.0
-        step = 1.0 / (1.0 + float(degrees.max())) / (2.0 if mixing.startswith("lazy-") else 1.0)
+        step = (
+            1.0
+            / ((0.0 if mixing.endswith("hamilton") else 1.0) + float(degrees.max()))
+            / (2.0 if mixing.startswith("lazy-") else 1.0)
+        )
         return 1.0 - step * energies, energies
     if graph.n > MAX_DENSE:
         raise Unsupported(
-            f"the error of {graph.n:,} parties on an irregular graph is planned up to {MAX_DENSE:,} parties; "
+            f"the error of {graph.n:,} parties on an irregular graph, or with weights of your own, is planned up to "
+            f"{MAX_DENSE:,} parties; "
             "choose rounds and masks yourself and use calibrate and expected_error"
         )
     matrix = mixing_matrix(graph, mixing).toarray()

@@ -9,6 +9,11 @@ L_p = 2Σ p_e a_e a_eᵀ the Laplacian with weights p,
     G_{t+1} = G_t − (L_p G_t + G_t L_p)/2 + Σ_e p_e (a_eᵀ G_t a_e) a_e a_eᵀ,
 
 an exact recursion on n × n numbers. The mean is kept by every W, so the error is yᵀG_T y/n for y = x − x̄1, plus σ² tr G_T/n.
+
+Graphs drawn anew in every round, before the draw: their law does not change when parties are renumbered, so E[W²] = γI +
+(1−γ)·11ᵀ/n with γ = (E tr W² − 1)/(n − 1), and E‖W_{0:T}y‖² is ‖y‖² times the T-th power of γ for every y of sum 0.
+E(W²)_uu is taken from above, from the law of a party's star (`netdp.accounting.gossip.redrawn_descent.stars`); that the
+union is connected divides by the chance of that.
 """
 
 from __future__ import annotations
@@ -20,11 +25,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from netdp.accounting.gossip.redrawn import connected_chance, meeting
+from netdp.accounting.gossip.redrawn_descent import stars
 from netdp.errors import Unsupported
 from netdp.numerics.arrays import FloatArray
-from netdp.numerics.kernels import average_along, csr_times_block
+from netdp.numerics.kernels import average_along, csr_times_block, drift_along
 from netdp.numerics.values import party_values
-from netdp.protocols import RandomizedGossip, VaryingGossip
+from netdp.protocols import ErdosRenyiGossip, PushSum, RandomizedGossip, VaryingGossip
 from netdp.views import exchanged
 
 from .error import ExpectedError, predictions
@@ -46,16 +53,59 @@ def _varying_error(protocol: VaryingGossip, values: npt.ArrayLike | None = None)
 
 
 @predictions.register
+def _push_error(protocol: PushSum, values: npt.ArrayLike | None = None) -> ExpectedError:
+    """The estimates are D⁻¹Aᵀx of the noisy values: linear, D the public weights; rows sum to 1, columns need not."""
+
+    def final(block: FloatArray) -> FloatArray:
+        for _ in range(protocol.rounds):
+            block = np.asarray(protocol.matrix @ block)
+        return block / protocol.weights[:, None]
+
+    return _given(protocol, values, final)
+
+
+@predictions.register
+def _redrawn_error(protocol: ErdosRenyiGossip, values: npt.ArrayLike | None = None) -> ExpectedError:
+    """Before the graphs are drawn, rounded up; for one graph per run ask for the error of a draw."""
+    if not protocol.varying:
+        raise Unsupported(
+            "ErdosRenyiGossip: its graph is not drawn yet; ask for the error of a draw, expected_error(protocol.draw(seed))"
+        )
+    n, law = protocol.n, stars(protocol.n, protocol.p, 0, protocol.mixing)
+    sure = connected_chance(n, meeting(protocol.p, protocol.rounds))
+    if sure == 0:
+        raise Unsupported(
+            f"ErdosRenyiGossip: with p={protocol.p:g} the union of {protocol.rounds} rounds may hardly ever be connected; "
+            "raise p or rounds, or ask for the error of a draw"
+        )
+    kept = max(n * float(law.chance @ law.spread) - 1.0, 0.0) / (n - 1)
+    left = min(kept**protocol.rounds / sure, 1.0)
+    data = party_values(values, n) if values is not None else np.zeros((n, 1))
+    spread = float(((data - data.mean(axis=0)) ** 2).sum()) / n if values is not None else protocol.sensitivity**2 / 4
+    noise = protocol.sigma**2 * (1 + (n - 1) * left) * data.shape[1] / n
+    return ExpectedError(noise=noise, mixing=left * spread)
+
+
+@predictions.register
 def _randomized_error(
     protocol: RandomizedGossip, values: npt.ArrayLike | None = None, *, transcript: Any = None
 ) -> ExpectedError:
     """In expectation over the edges, or given them (an array or a transcript)."""
+    if transcript is None and protocol.accelerated:
+        raise Unsupported(
+            "RandomizedGossip: with acceleration the error is predicted for known edges only; ask "
+            "expected_error(protocol, values, transcript=protocol.draw(seed))"
+        )
     if transcript is None:
         return _in_expectation(protocol, values)
     known = exchanged(protocol, transcript)
 
     def final(block: FloatArray) -> FloatArray:
         block = np.array(block, order="C")
+        if protocol.accelerated:
+            nobody = np.zeros(len(block), dtype=bool)
+            drift_along(known, block, block.copy(), *protocol.momentum, nobody, np.empty((0, block.shape[1])))
+            return block
         average_along(known, block, np.zeros(len(block), dtype=bool), np.empty((0, block.shape[1])))
         return block
 
@@ -63,11 +113,11 @@ def _randomized_error(
 
 
 def _given(
-    protocol: VaryingGossip | RandomizedGossip,
+    protocol: VaryingGossip | RandomizedGossip | PushSum,
     values: npt.ArrayLike | None,
     final: Callable[[FloatArray], FloatArray],
 ) -> ExpectedError:
-    n = protocol.graph.n
+    n = protocol.n
     data = party_values(values, n) if values is not None else np.zeros((n, 1))
     if n > MAX_PARTIES:
         raise Unsupported(f"the exact error runs over all pairs of {n} parties; it is offered up to {MAX_PARTIES}")

@@ -6,6 +6,7 @@ from .observers import observer_set, who_looks
 from .realised import realised
 from .sequence import SequenceView, exchanged
 from .shuffled import ShuffledView, ShuffleTranscript
+from .states import MomentumView, PushView
 from .token import TokenTranscript, TokenView
 from .transcript import Transcript, transcribe
 
@@ -13,7 +14,9 @@ __all__ = [
     "GossipView",
     "LinearGaussianView",
     "LinearProtocol",
+    "MomentumView",
     "Noise",
+    "PushView",
     "Seen",
     "SequenceView",
     "ShuffleTranscript",

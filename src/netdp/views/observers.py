@@ -60,10 +60,14 @@ def who_looks(protocol: Protocol, observers: Any) -> Observers:
     >>> from netdp import graphs
     >>> from netdp.protocols import Shuffle
     >>> who_looks(Shuffle(graphs.complete(5), rounds=3, epsilon0=1.0), ["curator", 3])
-    Observers(parties=(3,), roles=('curator',), names=None, each=False)
+    Observers(parties=(3,), roles=('curator',), names=None, each=False, any_of=0)
     """
     if isinstance(observers, Observers):
         chosen = observers
+        if chosen.any_of:
+            raise InvalidValue(
+                f"observers {observers!r} name nobody: any {chosen.any_of} parties are account(…, colluders=)"
+            )
         if chosen.each or (not chosen.parties and not chosen.roles):
             raise InvalidValue(f"observers must name parties or a role, got {observers!r}; all pairs: netdp.pairwise")
         if chosen.parties and not 0 <= min(chosen.parties) <= max(chosen.parties) < protocol.n:

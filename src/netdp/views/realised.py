@@ -16,16 +16,22 @@ from netdp.graphs import Graph
 from netdp.protocols import (
     Central,
     CentralDescent,
+    ErdosRenyiDescent,
     ErdosRenyiGossip,
     Gossip,
     GossipDescent,
     GraphWalkSum,
     Local,
     LocalDescent,
+    MaskedDescent,
     MaskedSum,
     PathSum,
+    PushSum,
+    RelayedShuffle,
+    RingDescent,
     RingHistogram,
     RingSum,
+    SecretRingSum,
     Shuffle,
     Table,
     VaryingGossip,
@@ -42,6 +48,7 @@ realised = Table("what happened in a run", "leaves no transcript that could be a
 """`realised(protocol, transcript)`: the protocol without chance that the transcript belongs to."""
 realised.refuse(
     Shuffle,
+    RelayedShuffle,
     why="where the reports really went is nobody's knowledge; what the curator learns is stated before the run",
 )
 realised.refuse(
@@ -53,6 +60,11 @@ realised.refuse(
     LocalDescent,
     CentralDescent,
     why="nobody sends to anybody in particular and nothing is left to chance; account without transcript",
+)
+realised.refuse(RingDescent, why="the ring is public and nothing is left to chance; account without transcript")
+realised.refuse(
+    MaskedDescent,
+    why="its loss is the same in any order of arrival, after any loss or repetition; account without transcript",
 )
 realised.refuse(
     LinearGaussianView,
@@ -71,6 +83,13 @@ def _synchronous(protocol: Gossip | VaryingGossip, transcript: Any) -> Gossip | 
 def _descent(protocol: GossipDescent, transcript: Any) -> GossipDescent:
     rounds = [graph for graph in protocol.graphs for _ in range(protocol.gossip_rounds)]
     _same(protocol, transcript, Transcript.varying(rounds))
+    return protocol
+
+
+@realised.register
+def _pushed(protocol: PushSum, transcript: Any) -> PushSum:
+    prescribed = Transcript(protocol.n, (np.array(protocol.links),), np.zeros(protocol.rounds, dtype=np.int64))
+    _same(protocol, transcript, prescribed)
     return protocol
 
 
@@ -110,10 +129,32 @@ def _drawn_path(protocol: WalkSum | GraphWalkSum, transcript: Any) -> PathSum:
     if isinstance(protocol, GraphWalkSum):
         for path in transcript.paths:
             moved = np.flatnonzero(path[1:] != path[:-1])
-            for t in moved[~_are_edges(protocol.graph, path[moved], path[moved + 1])][:1].tolist():
+            along = np.asarray(protocol.transition[path[moved], path[moved + 1]]).ravel() > 0
+            for t in moved[~along][:1].tolist():
                 raise InvalidValue(f"step {t + 1} goes from {path[t]} to {path[t + 1]}, no edge of {protocol.graph!r}")
     closing = protocol.closing if isinstance(protocol, GraphWalkSum) else 0.0
-    return PathSum(protocol.n, transcript.paths, protocol.sigma, closing, protocol.contributions, protocol.sensitivity)
+    law = getattr(protocol, "law", "gaussian")
+    return PathSum(
+        protocol.n, transcript.paths, protocol.sigma, closing, protocol.contributions, protocol.sensitivity, law
+    )
+
+
+@realised.register
+def _drawn_orders(protocol: SecretRingSum, transcript: Any) -> PathSum:
+    if isinstance(transcript, PathSum):  # run.protocol
+        transcript = TokenTranscript(transcript.n, transcript.paths)
+    if not isinstance(transcript, TokenTranscript):
+        raise _unlike(protocol, transcript)
+    n = protocol.n
+    if transcript.n != n or [len(path) for path in transcript.paths] != [protocol.rounds * n]:
+        raise InvalidValue(
+            f"this transcript is not that of one token that goes round {n} users {protocol.rounds} times; take run.transcript "
+            "of a run of this protocol"
+        )
+    for k, order in enumerate(transcript.paths[0].reshape(protocol.rounds, n)):
+        if len(np.unique(order)) < n:
+            raise InvalidValue(f"round {k} of this transcript does not visit every user once; it is another protocol")
+    return PathSum(n, transcript.paths, protocol.hop_noise, sensitivity=protocol.sensitivity)
 
 
 @realised.register
@@ -133,6 +174,33 @@ def _drawn_graph(protocol: ErdosRenyiGossip, transcript: Any) -> Gossip | Varyin
     return Gossip(graphs[0], rounds=protocol.rounds, accelerated=protocol.accelerated, **common)
 
 
+@realised.register
+def _drawn_graphs(protocol: ErdosRenyiDescent, transcript: Any) -> GossipDescent:
+    """From the protocol that ran (`protocol.draw(seed)`), its graphs, or the transcript of its training."""
+    if isinstance(transcript, GossipDescent):
+        graphs = list(transcript.graphs)
+    elif isinstance(transcript, list | tuple) and all(isinstance(graph, Graph) for graph in transcript):
+        graphs = list(transcript)
+    elif isinstance(transcript, Transcript):
+        if transcript.rounds != protocol.iterations * protocol.gossip_rounds:
+            raise InvalidValue(
+                f"the transcript has {transcript.rounds} rounds, the protocol {protocol.iterations} iterations of "
+                f"{protocol.gossip_rounds}"
+            )
+        graphs = _graphs_in(transcript)[:: protocol.gossip_rounds]
+    else:
+        raise _unlike(protocol, transcript)
+    if len(graphs) != protocol.iterations or any(graph.n != protocol.n for graph in graphs):
+        raise InvalidValue(
+            f"the draw has {len(graphs)} graphs of {graphs[0].n} parties, the protocol {protocol.iterations} of {protocol.n}; take "
+            "it from protocol.draw(seed) or the transcript of its training"
+        )
+    found = protocol.draw(0).replace(graph=tuple(graphs))
+    if isinstance(transcript, Transcript):
+        _same(found, transcript, Transcript.varying(g for g in graphs for _ in range(protocol.gossip_rounds)))
+    return found
+
+
 def _graphs_of(protocol: ErdosRenyiGossip, transcript: Any) -> list[Graph]:
     if isinstance(transcript, Gossip):
         if transcript.rounds != protocol.rounds:
@@ -148,13 +216,7 @@ def _graphs_of(protocol: ErdosRenyiGossip, transcript: Any) -> list[Graph]:
         raise _unlike(protocol, transcript)
     if transcript.rounds != protocol.rounds:
         raise InvalidValue(f"the transcript has {transcript.rounds} rounds, the protocol {protocol.rounds}")
-    made = []
-    for pattern in transcript.patterns:
-        once = pattern[pattern[:, 0] < pattern[:, 1]]
-        if 2 * len(once) != len(pattern):
-            raise InvalidValue("a round of this transcript has messages in one direction only; gossip sends both ways")
-        made.append(Graph.from_edges(transcript.n, once))
-    graphs = [made[k] for k in transcript.schedule.tolist()]
+    graphs = _graphs_in(transcript)
     if protocol.varying:
         return graphs
     if len(set(graphs)) > 1:
@@ -162,10 +224,15 @@ def _graphs_of(protocol: ErdosRenyiGossip, transcript: Any) -> list[Graph]:
     return graphs[:1]
 
 
-def _are_edges(graph: Graph, u: Any, w: Any) -> Any:
-    known = graph.edges()
-    low, high = np.minimum(u, w).astype(np.int64), np.maximum(u, w).astype(np.int64)
-    return np.isin(low * graph.n + high, known[:, 0] * graph.n + known[:, 1])
+def _graphs_in(transcript: Transcript) -> list[Graph]:
+    """The graph of every round."""
+    made = []
+    for pattern in transcript.patterns:
+        once = pattern[pattern[:, 0] < pattern[:, 1]]
+        if 2 * len(once) != len(pattern):
+            raise InvalidValue("a round of this transcript has messages in one direction only; gossip sends both ways")
+        made.append(Graph.from_edges(transcript.n, once))
+    return [made[k] for k in transcript.schedule.tolist()]
 
 
 def _same(protocol: Any, given: Any, expected: Any) -> None:

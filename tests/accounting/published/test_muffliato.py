@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+import netdp
 from netdp import Gossip, account, graphs, pairwise
 from netdp.accounting.published.muffliato import theorems as muffliato
-from netdp.errors import Unsupported
+from netdp.errors import InvalidValue, Unsupported
 
 
 def printed(protocol, senders):
@@ -103,3 +104,50 @@ def test_published_epsilon_uses_the_renyi_conversion():
     others = np.arange(9) != 0
     gaussian = gaussian_epsilon(np.sqrt(loss.factor[others]) * protocol.local_mu, 1e-6)
     assert (loss.epsilon(1e-6)[others] >= gaussian).all()
+
+
+# ── graphs that change, or stay secret ──────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("observers", [(0,), (1, 4)])
+def test_equation_14_is_written_out(observers):
+    """Every message's weight vector by multiplying dense matrices forwards."""
+    rounds = [graphs.ring(6), graphs.star(6), graphs.path(6), graphs.ring(6)]
+    protocol = netdp.VaryingGossip(rounds, sigma=2.0)
+    product, total = np.eye(6), np.zeros(6)
+    for graph, W in zip(rounds, protocol.matrices, strict=True):
+        for w in sorted({int(w) for v in observers for w in graph.neighbors(v)}):
+            total += product[w] ** 2 / (product[w] @ product[w])
+        product = W.toarray() @ product
+    loss = netdp.account(protocol, list(observers), method="published")
+    honest = [u for u in range(6) if u not in observers]
+    np.testing.assert_allclose(loss.factor[honest], total[honest])
+    assert loss.claim == "published"
+    assert any("not symmetric" in text for text in loss.errata)
+
+
+def test_published_formulas_of_secret_graphs_are_not_refused():
+    from netdp.accounting.published.muffliato import collusion
+
+    protocol = netdp.ErdosRenyiGossip(500, 0.02, rounds=5, sigma=4.0)
+    loss = netdp.account(protocol, [0], method="published", degree=9)
+    most = collusion.largest_order(4.0)
+    for alpha in (2.0, 4.0, most):
+        assert float(loss.rdp(alpha)[1]) == pytest.approx(collusion.theorem9(alpha, 500, 9, 5, 4.0), rel=2e-3)
+    next_door = netdp.account(protocol, [0], method="published", neighbour=True)
+    assert float(next_door.rdp(2.0)[1]) == pytest.approx(
+        collusion.theorem9(2.0, 500, 9, 5, 4.0, neighbour=True), rel=2e-3
+    )
+    mean = netdp.account(protocol, [0], method="published")
+    assert float(mean.rdp(2.0)[1]) == pytest.approx(collusion.theorem9(2.0, 500, 499 * 0.02, 5, 4.0), rel=2e-3)
+    varying = protocol.replace(varying=True)
+    with pytest.raises(InvalidValue, match="one graph per run"):
+        netdp.account(varying, [0], method="published")
+    assert netdp.account(varying, [0], method="published", transcript=varying.draw(1)).claim == "published"
+    descent = netdp.ErdosRenyiDescent(500, 0.02, 7, sigma=4.0, step=0.1, clip=0.5, gossip_rounds=3)
+    said = netdp.account(descent, [0, 1], method="published")
+    q = 1 - 0.98**2
+    reached = 498 * q
+    expected = 2.0 / 16 * 7 * (q + (1 - q) * 3 * reached / (500 - reached))
+    assert float(said.rdp(2.0)[5]) == pytest.approx(expected, rel=2e-3)
+    assert len(said.errata) >= 5

@@ -247,7 +247,7 @@ def test_figures():
     assert (six.certified <= six.x + 1e-12).all()
     both = figures.figure7([graph], epsilon0s=(0.5, 2.0))
     assert both[1].published[1] < both[0].published[1]  # single is better at large ε₀, as printed
-    assert both[0].certified == pytest.approx(both[1].certified)
+    assert (both[1].certified < 0.8 * both[0].certified).all()  # and by the certified bound
     eight = figures.figure8((10_000,), (1.0, 10.0), (0.2, 1.0))
     assert len(eight) == 4
     assert all((curve.certified < curve.published).all() for curve in eight)

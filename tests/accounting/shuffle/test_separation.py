@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from netdp import graphs
-from netdp.accounting.shuffle.separation import _Powers, fewest_rounds, separation
+from netdp.accounting.shuffle.separation import _Powers, failure_words, fewest_rounds, separation
 from netdp.errors import GraphError, InvalidValue, Unsupported
 from netdp.graphs.certificate import FAILURE, cached_bound, normalised, spectral_bound
 from netdp.protocols import Shuffle
@@ -164,3 +164,10 @@ def test_refusals():
         with pytest.raises(InvalidValue, match="seed must be a whole number"):
             spectral_bound(GRAPHS[0], seed=seed)
     assert math.isclose(spectral_bound(graphs.ring(4)).value, 1.0)  # bipartite: eigenvalue −1
+
+
+def test_the_stated_chance_of_failure_is_never_less_than_the_chance():
+    """Several graphs, or components, need several certificates: their chances add up, and are rounded up."""
+    for chance, said in ((1.68e-21, "2e-21"), (3 * 1.68e-21, "6e-21"), (1.2e-20, "2e-20"), (2e-30, "2e-30")):
+        assert f"probability < {said}" in failure_words(chance)[0]
+    assert failure_words(0.0) == ()

@@ -1,6 +1,6 @@
 """Network shuffling against the truth on graphs of four and five users: all walks, all responses, all data.
 
-Proof: docs/guarantees.md#network-shuffling.
+Proofs: docs/guarantees.md#network-shuffling and docs/guarantees.md#curator-and-users.
 """
 
 import itertools
@@ -15,10 +15,13 @@ import pytest
 from netdp import graphs
 from netdp.accounting import account, local_dp, trusted_curator
 from netdp.accounting.heap.clones import shuffled_epsilon, shuffled_profile
-from netdp.accounting.shuffle import shuffling
+from netdp.accounting.shuffle import coalition, shuffling
+from netdp.accounting.shuffle.baselines import trusted_sampler
+from netdp.accounting.shuffle.mixing import mixing
+from netdp.accounting.shuffle.per_user import Table
 from netdp.accounting.shuffle.separation import separation
 from netdp.accounting.table import certified, published
-from netdp.errors import InvalidValue, Unsupported
+from netdp.errors import GraphError, InvalidValue, Unsupported
 from netdp.privacy import Observers
 from netdp.protocols import Shuffle
 
@@ -96,9 +99,13 @@ KITE = graphs.Graph.from_edges(4, [(0, 1), (1, 2), (0, 2), (2, 3)])
 )
 def test_never_below_the_truth(graph, rounds, laziness, reporting):
     protocol = Shuffle(graph, rounds, E0, reporting=reporting, laziness=laziness)
-    bound = shuffling.curator_heap(protocol, separation(protocol).value).deltas(EPSILONS)
+    older = shuffling.curator_heap(protocol, separation(protocol).value).deltas(EPSILONS)
+    table = Table.of(protocol, mixing(protocol))
+    each = table.deltas(EPSILONS)
     for victim in (0, 3):  # the best and the worst connected of the kite, where 1 is like 0
-        assert (truth(protocol, victim) <= bound + 1e-12).all()
+        real, bound = truth(protocol, victim), each[table.group[victim]]
+        assert (real <= bound + 1e-12).all()
+        assert (bound <= older + 1e-12).all()
 
 
 def test_calling_a_short_walk_mixed_would_be_unsound():
@@ -111,8 +118,8 @@ def test_calling_a_short_walk_mixed_would_be_unsound():
 def test_five_users():
     graph = graphs.Graph.from_edges(5, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (0, 2)])
     protocol = Shuffle(graph, 9, E0)
-    bound = shuffling.curator_heap(protocol, separation(protocol).value).deltas(EPSILONS)
-    assert (truth(protocol, 3) <= bound + 1e-12).all()
+    table = Table.of(protocol, mixing(protocol))
+    assert (truth(protocol, 3) <= table.deltas(EPSILONS)[table.group[3]] + 1e-12).all()
 
 
 def test_where_positions_are_exactly_stationary_it_is_the_uniform_shuffler():
@@ -168,7 +175,7 @@ def colluding_truth(protocol, spy, victim):
 def test_one_colluder(graph, rounds, laziness):
     protocol = Shuffle(graph, rounds, E0, laziness=laziness)
     for spy in (0, 3):
-        bound = shuffling.coalition_curve(protocol, (spy,), shuffling.hide(protocol, (spy,)))
+        bound = coalition.coalition_curve(protocol, (spy,), list(coalition.hide(protocol, (spy,))))
         assert np.isnan(bound.delta(0.0)[spy])
         for victim in (1, 2) if spy == 0 else (0, 2):
             real = colluding_truth(protocol, spy, victim)
@@ -191,7 +198,7 @@ def test_a_colluders_neighbour_stays_near_epsilon0_and_not_at_it(graph, rounds, 
     alone = (math.exp(E0) - np.exp(EPSILONS)) / (math.exp(E0) + 1)
     real = colluding_truth(protocol, spy, victim)
     assert (real >= alone * (1 - laziness) / degree - 1e-12).all()
-    bound = shuffling.coalition_curve(protocol, (spy,), shuffling.hide(protocol, (spy,)))
+    bound = coalition.coalition_curve(protocol, (spy,), list(coalition.hide(protocol, (spy,))))
     said = float(bound.epsilon(0.3 / degree)[victim])
     assert real[EPSILONS == 0.95] < 0.3 / degree  # so ε < 0.95 is true at this δ
     assert 0.2 < math.log(3 - 4 * 0.3 / (1 - laziness)) < said < 0.99 * E0
@@ -206,40 +213,60 @@ def small_graphs():
 
 
 def test_rounding_never_makes_a_report_better_hidden_than_it_is():
-    """a_u against min_i Q^t(u, i)/ν_i in exact fractions: plain floats are above it for many users, hide for none."""
-    above = users = 0
+    """g_u, l_u and h_u against exact fractions: plain floats are on the wrong side for many users, `hide` for none."""
+    wrong = users = 0
     for graph, laziness in itertools.product(small_graphs(), (0.0, 0.3)):
         if graph.n < 4 or (graph.is_bipartite and not laziness):
             continue
         protocol = Shuffle(graph, 12, 1.0, laziness=laziness)
-        hiding = shuffling.hide(protocol, (0,))
-        honest = list(range(1, graph.n))
-        part = graph.subgraph(honest).components()
-        lazy = Fraction(laziness)
-        Q = [
-            [lazy * (u == w) + (1 - lazy) * Fraction(int(graph.has_edge(u, w)), int(graph.degrees[u])) for w in honest]
-            for u in honest
-        ]
-        power = [[Fraction(int(i == j)) for j in range(len(honest))] for i in range(len(honest))]
-        for _ in range(hiding.time):
-            power = [[sum(map(operator.mul, row, column)) for column in zip(*Q, strict=True)] for row in power]
-        for c in range(part.max() + 1):
-            mine = np.flatnonzero(part == c)
-            if len(mine) < 2:
-                continue
-            law = shuffling._quasi_stationary(protocol.transition[honest][:, honest].tocsr(), part == c)
+        lazy, degree = Fraction(laziness), int(np.diff(protocol.transition.indptr).max())
+        for hiding in coalition.hide(protocol, (0,)):
+            mine = hiding.users.tolist()
+            Q = [
+                [
+                    lazy * (u == w) + (1 - lazy) * Fraction(int(graph.has_edge(u, w)), int(graph.degrees[u]))
+                    for w in mine
+                ]
+                for u in mine
+            ]
+            power = [[Fraction(int(i == j)) for j in range(len(mine))] for i in range(len(mine))]
+            for _ in range(hiding.time):
+                power = [[sum(map(operator.mul, row, column)) for column in zip(*Q, strict=True)] for row in power]
+            law = coalition.quasi_stationary(protocol.transition[mine][:, mine].tocsr())
             assert sum(map(Fraction, law.tolist())) >= 1  # what it is too large by is on the safe side
-            degree = int(np.diff(protocol.transition.indptr).max())
             margin = 1 - hiding.time * 4 * (degree + 4) * Fraction(1, 2**53)
-            for u in mine.tolist():
-                exact = min(power[u][i] / Fraction(x) for i, x in zip(mine.tolist(), law.tolist(), strict=True))
-                found = Fraction(float(hiding.chance[honest[u]]))
-                assert found <= exact
-                assert found >= exact * (1 - 2 * (1 - margin)) - Fraction(1, 2**60)
-                above += found > exact * margin  # the same without the margin would be too large
+            for k in range(len(mine)):
+                ratios = [power[k][i] / Fraction(law[i]) for i in hiding.places.tolist()]
+                least, most = Fraction(float(hiding.least[k])), Fraction(float(hiding.most[k]))
+                assert least <= min(1, *ratios)
+                assert most >= max(ratios)
+                assert Fraction(float(hiding.seen[k])) <= sum(power[k][i] for i in hiding.places.tolist())
+                assert least >= min(1, *ratios) * (1 - 3 * (1 - margin)) - Fraction(1, 2**60)
+                wrong += least > min(ratios) * margin  # the same without the margin would be too large
                 users += 1
     assert users > 60
-    assert above >= 8
+    assert wrong >= 8
+
+
+def test_large_components_by_returns_hide_no_better_than_all_pairs(monkeypatch):
+    """Q^t of 150 users in full: for every pair, g_u l_w/h_u is at most what the theorem allows, and not far below it."""
+    monkeypatch.setattr(coalition, "PAIRS", 10)
+    graph = graphs.erdos_renyi(150, 0.06, 3).largest_component()
+    protocol = Shuffle(graph, 30, 1.0)
+    found = list(coalition.hide(protocol, (0, 7)))
+    assert found
+    for hiding in found:
+        Q = protocol.transition[hiding.users][:, hiding.users].toarray()
+        law = np.linalg.matrix_power(Q, hiding.time)[:, hiding.places]
+        assert (hiding.seen <= law.sum(axis=1) + 1e-12).all()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            allowed = np.array([np.nanmin(law / row, axis=1) for row in law])  # [u, w]
+            claimed = hiding.least[None, :] / hiding.most[:, None]
+        assert (claimed <= allowed + 1e-12).all()
+    assert found[-1].failure > 0
+    assert np.median(claimed / allowed) > 0.8
+    loss = certified(protocol, ("curator", 0, 7))
+    assert any("coins" in line for line in loss.assumptions)
 
 
 def test_more_colluders_never_help_privacy():
@@ -298,7 +325,7 @@ def test_walks_that_do_not_mix_are_refused_with_a_way_out():
     with pytest.raises(Unsupported, match=r"after 3 rounds.*s ≤ 1.*epsilon0 = 2.*rounds=\d+ would do") as refusal:
         certified(short, "curator")
     enough = int(str(refusal.value).split("rounds=")[1].split()[0])
-    assert certified(short.replace(rounds=enough), "curator").epsilon(1 / 200) < 0.9
+    assert np.max(certified(short.replace(rounds=enough), "curator").epsilon(1 / 200)) < 0.9
 
 
 def test_approximate_randomizer():
@@ -329,6 +356,95 @@ def test_observers(observers, words):
         certified(Shuffle(graphs.complete(6), 3, 1.0), observers)
 
 
-def test_large_coalitions_are_refused():
-    with pytest.raises(Unsupported, match="1001"):
-        certified(Shuffle(graphs.regular(1001, 4, 0), 30, 1.0), ("curator", 1))
+def test_colluders_of_a_large_graph():
+    """More than 1,000 users, once refused. Far from a colluder a crowd is found, its neighbours keep ε₀."""
+    protocol = Shuffle(graphs.regular(1100, 12, 0), 24, 1.0)
+    loss = certified(protocol, ("curator", 1)).epsilon(0.02)
+    near = np.zeros(1100, dtype=bool)
+    near[protocol.graph.neighbors(1)] = True
+    assert np.isnan(loss[1])
+    assert loss[near].min() > 0.3
+    near[1] = True
+    assert loss[~near].max() < 0.15
+
+
+def two_parts():
+    one, two = graphs.regular(150, 8, 0), graphs.regular(50, 6, 1)
+    return one, two, graphs.Graph.from_edges(200, np.concatenate([one.edges(), two.edges() + 150]))
+
+
+def test_components_are_heaps_of_their_own():
+    one, two, both = two_parts()
+    loss = account(Shuffle(both, 25, 1.0), "curator")
+    for part, users in ((one, slice(0, 150)), (two, slice(150, 200))):
+        alone = account(Shuffle(part, 25, 1.0), "curator")
+        assert loss.epsilon(1e-3)[users] == pytest.approx(alone.epsilon(1e-3), rel=1e-3)
+    assert loss.epsilon(1e-3)[150:].min() > 1.3 * loss.epsilon(1e-3)[:150].max()
+    against = account(Shuffle(both, 25, 1.0), ["curator", 3])
+    assert against.epsilon(0.01)[150:] == pytest.approx(
+        account(Shuffle(two, 25, 1.0), "curator").epsilon(0.01), rel=0.1
+    )
+
+
+def test_what_cannot_be_shuffled_is_refused_by_name():
+    with pytest.raises(GraphError, match=r"component of user 3 \(4 of the 7 users.*bipartite.*laziness"):
+        Shuffle(graphs.Graph.from_edges(7, [(0, 1), (1, 2), (0, 2), (3, 4), (4, 5), (5, 6), (6, 3)]), 5, 1.0)
+    with pytest.raises(GraphError, match=r"user 3 .*no neighbour"):
+        Shuffle(graphs.Graph.from_edges(4, [(0, 1), (1, 2), (0, 2)]), 5, 1.0)
+    with pytest.raises(GraphError, match=r"not connected.*biased"):
+        Shuffle(two_parts()[2], 5, 1.0, reporting="single")
+    assert Shuffle(two_parts()[2], 5, 1.0).stationary.sum() == pytest.approx(2.0)
+
+
+def test_a_trusted_sampler():
+    """(1 − q)B + qR against the truth, and the profile of it in closed form."""
+    protocol = Shuffle(graphs.complete(16), 4, E0)
+    loss = trusted_sampler(protocol)
+    q, grow = 0.25, np.exp(EPSILONS)[:, None]
+    worst = np.zeros(len(EPSILONS))
+    for blank in (np.array([0.75, 0.25]), np.array([0.25, 0.75])):  # where the report is not drawn, any other one
+        sides = [(1 - q) * blank + q * row for row in RESPONSE]
+        worst = np.maximum(worst, np.maximum(sides[0] - grow * sides[1], 0).sum(axis=1))
+    assert (worst <= loss.curve.delta(EPSILONS) + 1e-12).all()
+    assert loss.worst_epsilon(0.0) == pytest.approx(math.log(1 + 0.25 * 2))
+
+
+@pytest.mark.parametrize(("n", "share"), [(3, None), (4, 0.25), (4, 0.5), (4, 0.7)])
+def test_a_trusted_sampler_draws_a_fixed_number(n, share):
+    """All sets and responses: what is said is what k of n drawn reports show; a coin for each report would show more."""
+    loss = trusted_sampler(Shuffle(graphs.complete(n), 4, E0, laziness=0.5), share)
+    said = loss.curve.delta(EPSILONS)
+    drawn = math.ceil(math.sqrt(n) if share is None else share * n)
+    assert f"draws {drawn} of the {n} reports" in loss.assumptions[0]
+    fixed, coins = np.zeros(len(EPSILONS)), np.zeros(len(EPSILONS))
+    for others in itertools.product((0, 1), repeat=n - 1):
+        sides = []
+        for value in (0, 1):
+            laws = [[(answer, RESPONSE[x, answer]) for answer in (0, 1)] for x in (value, *others)]
+            by_size = [{} for _ in range(n + 1)]
+            for chosen in itertools.chain.from_iterable(itertools.combinations(range(n), k) for k in range(n + 1)):
+                for seen, chance in heap([laws[w] for w in chosen]).items():
+                    size = len(chosen)
+                    by_size[size][seen] = by_size[size].get(seen, 0.0) + chance / math.comb(n, size)
+            sides.append(by_size)
+        by_size = np.array(
+            [
+                [sum(max(a[s] - math.exp(e) * b[s], 0.0) for s in a) for e in EPSILONS]
+                for a, b in zip(*sides, strict=True)
+            ]
+        )
+        weights = [math.comb(n, k) * (drawn / n) ** k * (1 - drawn / n) ** (n - k) for k in range(n + 1)]
+        fixed, coins = np.maximum(fixed, by_size[drawn]), np.maximum(coins, weights @ by_size)
+    assert (fixed <= said + 1e-12).all()
+    assert drawn > 1 or said == pytest.approx(fixed, abs=1e-9)  # several hide each other, which is not counted
+    assert (coins > said + 1e-6).any()
+
+
+@pytest.mark.parametrize("epsilon0", [30.0, 300.0, 500.0])
+def test_reports_with_next_to_no_noise(epsilon0):
+    """e^2ε₀ may be beyond all doubles, and δ of the report 1 but for rounding."""
+    for reporting in ("all", "single"):
+        protocol = Shuffle(graphs.complete(20), 30, epsilon0, reporting=reporting)
+        for loss in (account(protocol, "curator"), local_dp(protocol)):
+            assert loss.worst_epsilon(0.5) == pytest.approx(epsilon0 - math.log(2), abs=1e-6)
+    assert trusted_sampler(protocol).worst_epsilon(0.0) == pytest.approx(epsilon0 - math.log(4), abs=1e-6)

@@ -127,7 +127,7 @@ def test_on_the_complete_graph_secrecy_is_given_up(n):
         assert float(told.epsilon(delta)) > float(secret.epsilon(delta))
         # and is near the same bound for uniform steps
         uniform = walk.sum_bounds(WalkSum(n, 10 * n, 4.0, contributions=10**6))[0]()
-        assert float(told.epsilon(delta)) == pytest.approx(float(uniform.epsilon(delta)), rel=0.35)
+        assert 0.4 < float(told.epsilon(delta)) / float(uniform.epsilon(delta)) < 1.35
 
 
 def test_order():
@@ -154,7 +154,7 @@ def test_account_states_every_target():
     assert np.isnan(found[0])
     assert found[1] == pytest.approx(found[4])
     assert found[1] > found[2]
-    one = graph_walk.target_profile(p, (0,), 2)
+    one = graph_walk.target_profile(p, (0,), 2, stretches=True)
     # common points for all targets: a little above the curve itself, never below
     for eps in (0.3, 1.0, 2.5):
         assert (

@@ -28,6 +28,14 @@ def sums(length, others, own):
     return brute.means(length, [*others, own])
 
 
+def test_zero_out_when_every_step_is_the_target():
+    """q = 1: all others collude. The share of the near shift is 1, up to rounding, and δ must not fall below 0 by that."""
+    eps = np.linspace(0.0, 60.0, 2001)
+    found = block(Shift(3.3, 6.6), 1.0, 1)(eps)
+    assert (found >= 0).all()
+    assert found == pytest.approx(gaussian_delta(3.3, eps), rel=1e-8, abs=1e-14)
+
+
 def test_zero_out_is_not_one_sided():
     """Others at −x: the sums of both sides are mixtures, and easier to tell apart than the mixture around 0 and N(0, jσ²)."""
     x, sigma = 0.5, 1.0

@@ -182,10 +182,10 @@ def wide_space(view: SequenceView) -> SeenSpace:
                 rows[:, u], rows[:, w] = mean, mean
                 since += 1
             elif pull is not None and isinstance(protocol, VaryingGossip):
-                graph = protocol.graphs[pull]
-                if graph.digest not in made:
-                    made[graph.digest] = wide.step(graph, protocol.mixing, view.observers)
-                rows = made[graph.digest](rows)
+                key = protocol.keys[pull]
+                if key not in made:
+                    made[key] = wide.step(*key, view.observers)
+                rows = made[key](rows)
                 since += _WIDE_EXCHANGES // _WIDE_ROUNDS
         if len(seen):
             units: wide.Wide = np.zeros((len(seen), n), dtype=object)

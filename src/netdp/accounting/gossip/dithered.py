@@ -85,15 +85,24 @@ def loss_on_a_grid(protocol: Gossip, observers: tuple[int, ...], progress: Progr
     # nothing at all is not the same as a factor of zero: rounding may carry what mixing cancels
     factor = np.where(reached, factor, _OUT_OF_REACH)
     factor[list(observers)] = np.nan
+    return stated_on_a_grid(protocol, factor, notes)
+
+
+def stated_on_a_grid(protocol: Gossip, factor: FloatArray, notes: tuple[str, ...] = ()) -> Guarantee:
+    """The loss on the grid whose ideal in real numbers has these factors; nan at observers, −1 for parties out of reach."""
+    n, apart = protocol.n, transcript_distance(protocol)
+    far = factor == _OUT_OF_REACH
+    if math.isinf(apart):
+        factor = np.where(far | np.isnan(factor), factor, 1.0)
     kinds, which = np.unique(factor, return_inverse=True)  # nan, if there is one, comes last
     curve = _curve(protocol, kinds[~np.isnan(kinds)], apart, n)
     return Guarantee(
         curve=SharedCurve(curve, np.where(np.isnan(factor), -1, which.reshape(n))),
         adjacency=Adjacency.REPLACE,
         claim=Claim.UPPER,
-        assumptions=(*grid_assumptions(protocol, apart, far=not reached.all()), *notes),
+        assumptions=(*grid_assumptions(protocol, apart, far=bool(far.any())), *notes),
         references=REFERENCES,
-        factor=np.where(reached, factor, 0.0),
+        factor=np.where(far, 0.0, factor),
     )
 
 

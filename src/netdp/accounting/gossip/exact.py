@@ -37,6 +37,7 @@ from scipy import linalg
 
 from netdp.accounting.published.muffliato import theorems
 from netdp.accounting.table import published, published_pairs
+from netdp.graphs import GossipMatrix
 from netdp.numerics.arrays import UNIT, FloatArray, Progress
 from netdp.privacy import Claim, Guarantee
 from netdp.protocols import Gossip, GossipRounds, response
@@ -92,6 +93,11 @@ def factors(view: GossipView, progress: Progress | None = None) -> Factors:
     space = seen_space(view, progress)
     if view.protocol.refresh == 0 or view.protocol.rounds == 1:
         return _unrefreshed(view, space)
+    if space.doubtful and isinstance(view.protocol.mixing, GossipMatrix):
+        # a direction may be missing that weights of one's own make as faint as the fresh noise
+        space = wide.seen_space(view) if wide.affordable(view) else space
+        if space.doubtful:
+            return replace(_unrefreshed(view, space), claim=Claim.UPPER)
     # Fresh noise never helps the observers, so the loss without it is a bound too, where the exact one is out of reach.
     if view.protocol.rounds * len(view.boundary) > _MAX_MESSAGES:
         bound = _unrefreshed(view, space)

@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 
 from netdp.graphs import Graph
-from netdp.graphs.mixing import edge_denominators
+from netdp.graphs.mixing import Mixing, rational_weights
 from netdp.numerics.arrays import IntArray
 from netdp.protocols import VaryingGossip
 from netdp.views import GossipView, SequenceView
@@ -41,21 +41,21 @@ def _rank(view: SequenceView, prime: int) -> int:
     block = np.zeros((view.n, 0), dtype=np.int64)
     half = (prime + 1) // 2
     protocol = view.protocol
-    steps = _Steps(view.observers, protocol.mixing, prime)
+    steps = _Steps(view.observers, prime)
     for pull, seen in view.backward():
         if block.shape[1]:
             if isinstance(pull, tuple):
                 u, w = pull
                 block[u] = block[w] = (block[u] + block[w]) % prime * half % prime
             elif pull is not None and isinstance(protocol, VaryingGossip):
-                block = steps.multiply(protocol.graphs[pull], block)
+                block = steps.multiply(*protocol.keys[pull], block)
         if len(seen):
             units = np.zeros((view.n, len(seen)), dtype=np.int64)
             units[seen, np.arange(len(seen))] = 1
             block = np.hstack([block, units])
         if block.shape[1] > 2 * view.n:
-            block = _independent(block, prime)
-    return int(_independent(block, prime).shape[1])
+            block = independent(block, prime)
+    return int(independent(block, prime).shape[1])
 
 
 def krylov_rank(view: GossipView) -> int | None:
@@ -72,39 +72,39 @@ def krylov_rank(view: GossipView) -> int | None:
         return None
     ranks = []
     for prime in PRIMES:
-        steps = _Steps(view.observers, view.protocol.mixing, prime)
+        steps = _Steps(view.observers, prime)
         block = np.zeros((graph.n, len(boundary)), dtype=np.int64)
         block[boundary, np.arange(len(boundary))] = 1
         blocks = [block]
         for _ in range(min(rounds, graph.n) - 1):
-            blocks.append(steps.multiply(graph, blocks[-1]))
-        ranks.append(int(_independent(np.hstack(blocks), prime).shape[1]))
+            blocks.append(steps.multiply(graph, view.protocol.mixing, blocks[-1]))
+        ranks.append(int(independent(np.hstack(blocks), prime).shape[1]))
     return max(ranks)
 
 
 class _Steps:
     """Multiplication by W_HH modulo a prime."""
 
-    def __init__(self, observers: tuple[int, ...], mixing: str, prime: int) -> None:
-        self._observers, self._mixing, self._prime = list(observers), mixing, prime
-        self._weights = dict[str, tuple[IntArray, IntArray]]()
+    def __init__(self, observers: tuple[int, ...], prime: int) -> None:
+        self._observers, self._prime = list(observers), prime
+        self._weights = dict[tuple[Graph, Mixing], tuple[IntArray, IntArray]]()
 
-    def multiply(self, graph: Graph, block: IntArray) -> IntArray:
-        prime = self._prime
-        if graph.digest not in self._weights:
-            denominators = edge_denominators(graph, self._mixing) if graph.m else np.empty(0, dtype=np.int64)
-            inverse = {int(d): pow(int(d), -1, prime) for d in np.unique(denominators)}
-            weights = np.array([inverse[int(d)] for d in denominators], dtype=np.int64)
+    def multiply(self, graph: Graph, mixing: Mixing, block: IntArray) -> IntArray:
+        prime, key = self._prime, (graph, mixing)
+        if key not in self._weights:
+            tops, bottoms = rational_weights(graph, mixing)
+            inverse = {d: pow(d, -1, prime) for d in set(bottoms)}
+            weights = np.array([top * inverse[d] % prime for top, d in zip(tops, bottoms, strict=True)], dtype=np.int64)
             sums = np.concatenate([[0], np.cumsum(weights)])  # at most 2³¹ terms of 2³¹
             rest = (1 - (sums[graph.indptr[1:]] - sums[graph.indptr[:-1]])) % prime
-            self._weights[graph.digest] = weights, rest
+            self._weights[key] = weights, rest
         out = np.empty_like(block)
-        _multiply(graph.indptr, graph.indices, *self._weights[graph.digest], np.ascontiguousarray(block), out, prime)
+        _multiply(graph.indptr, graph.indices, *self._weights[key], np.ascontiguousarray(block), out, prime)
         out[self._observers] = 0
         return out
 
 
-def _independent(block: IntArray, prime: int) -> IntArray:
+def independent(block: IntArray, prime: int) -> IntArray:
     """A basis of the span of the columns."""
     rows = np.ascontiguousarray(block.T)
     return np.ascontiguousarray(rows[: _eliminate(rows, prime)].T)

@@ -12,7 +12,7 @@ the best event is chosen separately for every E. So δ is the mean of the exact 
 *factor* means nothing: far from the observers hardly any sequence reveals anything, and those few carry all of δ.
 
 **How it is stated.** δ is averaged at some hundreds of ε, dense enough that ε(δ) is read within 1 % for δ from 10⁻¹² to 0.1
-(`_knots`); factors are rounded up by at most 0.02 % first, so that equal ones are computed once. The interval is the
+(`knots`); factors are rounded up by at most 0.02 % first, so that equal ones are computed once. The interval is the
 percentile bootstrap: the sequences are drawn again from the sample, with repetition, and whatever is stated is computed
 from each such sample. Unlike mean ± 1.96 deviations it follows the skewness of δ; like any interval from a sample it
 knows nothing of sequences too rare to be in it.
@@ -28,14 +28,15 @@ from scipy import sparse
 from netdp.accounting.published.muffliato import randomized as muffliato_randomized
 from netdp.accounting.table import certified, published
 from netdp.errors import InvalidValue, Unsupported
-from netdp.numerics.arrays import FloatArray, Progress
+from netdp.numerics.arrays import FloatArray, IntArray, Progress
 from netdp.privacy import Claim, Guarantee, ProfileCurve, gaussian_delta, gaussian_epsilon
-from netdp.protocols import ErdosRenyiGossip, RandomizedGossip, VaryingGossip
-from netdp.views import SequenceView, exchanged
+from netdp.protocols import PushSum, RandomizedGossip, VaryingGossip
+from netdp.views import MomentumView, PushView, SequenceView, exchanged
 
 from . import chain
-from .secret_graph import secret_graph_loss
+from .exact import Factors
 from .statements import certified_statement, published_statement
+from .states import state_factors
 
 # How many sequences are sampled: so many that what happens once in a thousand runs is seen often enough to count; fewer
 # where one takes long (multiplications in all), and no more once so many could only be decided the slow way.
@@ -56,6 +57,12 @@ def _varying(protocol: VaryingGossip, observers: tuple[int, ...], *, progress: P
 
 
 @certified.register
+def _push_sum(protocol: PushSum, observers: tuple[int, ...], *, progress: Progress | None = None) -> Guarantee:
+    result = state_factors(PushView(protocol, observers), progress)
+    return certified_statement(protocol, result.values, observers, result.claim, result.slack, result.notes)
+
+
+@certified.register
 def _randomized(
     protocol: RandomizedGossip,
     observers: tuple[int, ...],
@@ -73,9 +80,18 @@ def _randomized(
     """
     if transcript is None:
         return _estimate(protocol, observers, samples, seed, progress)
-    result = chain.factors(SequenceView(protocol, observers, exchanged(protocol, transcript)), progress)
+    result = _given(protocol, observers, exchanged(protocol, transcript), progress)
     notes = ("the edges are drawn without regard to the values, and known to the observers", *result.notes)
     return certified_statement(protocol, result.values, observers, result.claim, result.slack, notes)
+
+
+def _given(
+    protocol: RandomizedGossip, observers: tuple[int, ...], edges: IntArray, progress: Progress | None = None
+) -> Factors:
+    """The exact factors on known edges."""
+    if protocol.accelerated:
+        return state_factors(MomentumView(protocol, observers, edges), progress)
+    return chain.factors(SequenceView(protocol, observers, edges), progress)
 
 
 @published.register
@@ -84,23 +100,12 @@ def _corollary2(protocol: RandomizedGossip, observers: tuple[int, ...], *, trans
         raise Unsupported(
             "Corollary 2 holds its formula for given edges only; pass transcript=run.transcript, or protocol.draw(seed)"
         )
+    if protocol.accelerated:
+        raise Unsupported(
+            "Corollary 2 is about plain randomized gossip; the paper has no formula for the accelerated one"
+        )
     factor = muffliato_randomized.corollary2(protocol, observers, exchanged(protocol, transcript))
     return published_statement(protocol, factor, observers, muffliato_randomized.ERRATA)
-
-
-@certified.register
-def _erdos_renyi(protocol: ErdosRenyiGossip, observers: tuple[int, ...], *, degree: int | None = None) -> Guarantee:
-    """A graph that stays secret; `degree` is how many neighbours the observers have. About parties that are none of them."""
-    if degree is None:
-        raise Unsupported(
-            "the graph is not drawn yet. If it will be public, account for a draw: transcript=protocol.draw(seed). "
-            "If it stays secret, say how many neighbours the observers have: degree=…"
-        )
-    if protocol.varying:
-        raise Unsupported("the bound for a secret graph is proved for one graph per run (varying=False)")
-    return secret_graph_loss(
-        protocol.n, degree, protocol.rounds, protocol.sigma, protocol.sensitivity, observers=len(observers)
-    )
 
 
 def _estimate(
@@ -116,9 +121,10 @@ def _estimate(
     drawn = np.empty((samples, n))
     sequence = np.random.SeedSequence(seed)
     for i, state in enumerate(sequence.generate_state(samples).tolist()):
-        view = SequenceView(protocol, observers, protocol.draw(state))
-        quick = chain.projected(view) if n <= _MAX_PROJECTED else None
-        drawn[i] = chain.factors(view).values if quick is None else quick
+        edges = protocol.draw(state)
+        plain = n <= _MAX_PROJECTED and not protocol.accelerated
+        quick = chain.projected(SequenceView(protocol, observers, edges)) if plain else None
+        drawn[i] = _given(protocol, observers, edges).values if quick is None else quick
         if progress is not None:
             progress(i + 1, samples)
         patience -= quick is None
@@ -150,7 +156,7 @@ class Mixture:
 
     def __init__(self, drawn: FloatArray, local_mu: float) -> None:
         self._samples, n = drawn.shape
-        self._mu, self._knots = local_mu, _knots(local_mu)
+        self._mu, self._knots = local_mu, knots(local_mu)
         # Factors of zero lose nothing at any ε and are left out of the counts.
         draw, party = np.nonzero(drawn > 0)
         levels = np.ceil(np.log(np.minimum(drawn[draw, party], 1.0)) / _FINENESS)
@@ -187,7 +193,7 @@ class Mixture:
         return float(low), float(high), float(least), float(most)
 
 
-def _knots(local_mu: float) -> FloatArray:
+def knots(local_mu: float) -> FloatArray:
     """The ε at which a mixture of Gaussian losses of μ ≤ local_mu is tabulated, up to where δ is below 1e-30.
 
     Between knots δ is read off the chord in e^ε. From one knot to the next ε grows by 1.5 %, so that log δ, which falls like

@@ -7,7 +7,7 @@ import numpy as np
 from netdp.accounting.published.muffliato import theorems as muffliato
 from netdp.numerics.arrays import FloatArray
 from netdp.privacy import Adjacency, Claim, Curve, GaussianCurve, Guarantee, RenyiCurve
-from netdp.protocols import Gossip, GossipDescent, RandomizedGossip, VaryingGossip
+from netdp.protocols import Gossip, GossipDescent, PushSum, RandomizedGossip, VaryingGossip
 
 REFERENCES = (
     "netdp, docs/guarantees.md#leverage-scores, #masks and #refresh, #assumptions: exact loss of gossip.",
@@ -16,7 +16,7 @@ REFERENCES = (
 
 
 def certified_statement(
-    protocol: Gossip | RandomizedGossip | VaryingGossip,
+    protocol: Gossip | RandomizedGossip | VaryingGossip | PushSum,
     factor: FloatArray,
     observers: tuple[int, ...] | str,
     claim: Claim,
@@ -37,7 +37,7 @@ def certified_statement(
 
 
 def published_statement(
-    protocol: Gossip | GossipDescent | RandomizedGossip,
+    protocol: Gossip | GossipDescent | RandomizedGossip | VaryingGossip,
     factor: FloatArray,
     observers: tuple[int, ...] | str,
     errata: tuple[str, ...] = (),
@@ -53,7 +53,7 @@ def published_statement(
     )
 
 
-def gossip_assumptions(protocol: Gossip | RandomizedGossip | VaryingGossip) -> tuple[str, ...]:
+def gossip_assumptions(protocol: Gossip | RandomizedGossip | VaryingGossip | PushSum) -> tuple[str, ...]:
     """What must hold for the certified number to hold."""
     assumptions = [
         f"two values of one party differ by at most {protocol.sensitivity:g} in L2 norm (clip before the noise is added)",

@@ -1,11 +1,11 @@
 """The seen space in 768-bit fixed-point integers: decides what floating point cannot.
 
-When a Lanczos coefficient falls between rounding and clear (see `krylov`), whether the observers see one more direction
-is a question about exact arithmetic. The weights are unit fractions, so W is known to 768 bits; here the recurrence runs
-on long integers scaled by 2⁷⁶⁸. A coefficient that is zero in exact arithmetic comes out below 2⁻³⁰⁰, one that is not
-above 2⁻¹⁰⁰, or the question is left open (`doubtful`). With that many bits the three-term recurrence needs no
-re-orthogonalisation: rounding errors of 2⁻⁷⁶⁸ may grow by a factor 2⁴⁰⁰ before they matter, and the orthonormality of
-the result is checked at the end.
+When a Lanczos coefficient falls between rounding and clear (see `krylov`), whether the observers see one more direction is
+a question about exact arithmetic. The weights are fractions (unit fractions, or binary ones of one's own), so W is known to
+768 bits; here the recurrence runs on long integers scaled by 2⁷⁶⁸. A coefficient that is zero in exact arithmetic comes out
+below 2⁻³⁰⁰, one that is not above 2⁻¹⁰⁰, or the question is left open (`doubtful`). With that many bits the three-term
+recurrence needs no re-orthogonalisation: rounding errors of 2⁻⁷⁶⁸ may grow by a factor 2⁴⁰⁰ before they matter, and the
+orthonormality of the result is checked at the end.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from netdp.graphs import Graph
-from netdp.graphs.mixing import edge_denominators
+from netdp.graphs import GossipMatrix, Graph
+from netdp.graphs.mixing import Mixing, rational_weights
 from netdp.views import GossipView
 
-from .krylov import CALM_TILT, SeenSpace
+from .krylov import CALM_TILT, SeenSpace, lost_directions
 
 BITS = 768
 _ZERO = 1 << (BITS - 300)
@@ -58,6 +58,8 @@ def seen_space(view: GossipView) -> SeenSpace:
             blocks.append(newest)
     if ranks[-1] == 0:
         ranks.pop()
+    if isinstance(view.protocol.mixing, GossipMatrix):  # a product of tiny weights is below any limit
+        doubtful = doubtful or lost_directions(view, sum(ranks))
     return rounded(np.vstack(blocks), tuple(ranks), doubtful)
 
 
@@ -70,10 +72,10 @@ def rounded(directions: Wide, ranks: tuple[int, ...], doubtful: bool) -> SeenSpa
     return SeenSpace(basis, ranks, doubtful, CALM_TILT, "768-bit")
 
 
-def step(graph: Graph, mixing: str, observers: Iterable[int]) -> Callable[[Wide], Wide]:
+def step(graph: Graph, mixing: Mixing, observers: Iterable[int]) -> Callable[[Wide], Wide]:
     """Multiplication of row vectors by W_HH in wide arithmetic."""
-    denominators = edge_denominators(graph, mixing).tolist() if graph.m else []
-    weights: Wide = np.array([(1 << BITS) // d for d in denominators], dtype=object)
+    tops, bottoms = rational_weights(graph, mixing)
+    weights: Wide = np.array([(top << BITS) // d for top, d in zip(tops, bottoms, strict=True)], dtype=object)
     diagonal: Wide = np.full(graph.n, 1 << BITS, dtype=object)
     starts = graph.indptr[:-1]
     has_neighbours = np.diff(graph.indptr) > 0

@@ -58,6 +58,7 @@ from __future__ import annotations
 
 import inspect
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -169,6 +170,7 @@ class Heap:
         sure: int = 0,
         sure_p: float | None = None,
         keep: float = 1.0,
+        crowd: Sequence[tuple[int, float]] = (),
         blank: float | None = None,
         delta0: float = 0.0,
         told: float = 0.0,
@@ -185,6 +187,7 @@ class Heap:
         sure, sure_p : so many elements that are in the heap anyway, and the probability of each symbol in them; p and q
             must then be the randomizer's own.
         keep : each of the others is in the heap with this probability, independently, and is told otherwise.
+        crowd : more others, in groups of (how many, their `keep`).
         blank : probability that another's report is a blank of the same law as the victim's; by default blanks are told.
         delta0 : δ₀ of an (ε₀, δ₀) randomizer.
         told : the observer is told which report is the victim's with this probability, drawn independently of everything.
@@ -209,13 +212,21 @@ class Heap:
         if sure and sure_p is None:
             raise InvalidValue(f"sure = {sure} needs sure_p, the probability of each symbol in such an element")
         sure_p = 0.0 if sure_p is None else between("sure_p", sure_p, 0.0, 0.5)
-        tau = delta0 * (1 + 2 * others * math.exp(-eps0))
+        more = [(whole("crowd", count), between("keep", share, 0.0, 1.0)) for count, share in crowd]
+        everybody = others + sum(count for count, _ in more)
+        tau = delta0 * (1 + 2 * everybody * math.exp(-eps0))
         keep *= 1 - delta0
         cells, coins = NO_CELLS, None
-        if others + sure:
+        if more and blank is not None:
+            raise Unsupported(
+                f"blank = {blank!r} with crowd: only told blanks are proved for others in groups; drop blank"
+            )
+        if everybody + sure:
             nu = 0.0 if blank is None else min(between("blank", blank, 0.0, (1.0 - 2 * p) * (1 + 1e-15)), 1.0 - 2 * p)
             if blank is None or nu == 0 or symbol == 1:
                 law = sum_of(Law.binomial(others, 2 * p * keep), Law.binomial(sure, 2 * sure_p))
+                for count, share in more:
+                    law = sum_of(law, Law.binomial(count, 2 * p * share * (1 - delta0)))
                 cells = symbol_cells(law, symbol)
             else:
                 if delta0:

@@ -139,6 +139,11 @@ def against_any(protocol: MaskedSum, colluders: int) -> Guarantee:
     return replace(_guarantee(protocol, curve, factor), assumptions=said_of, factor=None)
 
 
+def component_losses(protocol: MaskedSum, sizes: IntArray) -> Guarantee:
+    """What is learned about parties that hide among so many, themselves included: one entry per party, none where it is 0."""
+    return _guarantee(protocol, *_shared(protocol, sizes, None))
+
+
 @local.register
 def _local(protocol: MaskedSum) -> Guarantee:
     return _baseline(protocol, 1, "every party publishes its own value with its share of the noise, once", factor=1.0)

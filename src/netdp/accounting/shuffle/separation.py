@@ -25,7 +25,7 @@ import numpy as np
 
 from netdp.errors import InvalidValue, Unsupported
 from netdp.graphs import Graph
-from netdp.graphs.certificate import FAILURE, SpectralBound, cached_bound, normalised
+from netdp.graphs.certificate import SpectralBound, cached_bound, normalised
 from netdp.numerics.arrays import UNIT, FloatArray
 from netdp.protocols import Shuffle
 
@@ -156,5 +156,16 @@ def failure_words(failure: float) -> tuple[str, ...]:
     if not failure:
         return ()
     return (
-        f"the bound on the walk's eigenvalues rests on the accountant's own coins: wrong with probability < {FAILURE:.0e}",
+        f"the bounds on the walk's eigenvalues and returns rest on the accountant's own coins (fresh ones, and a hash of the "
+        f"graph): wrong with probability < {rounded_up(failure)}",
     )
+
+
+def rounded_up(probability: float) -> str:
+    """One digit of a positive number, never less than it.
+
+    >>> rounded_up(1.68e-21), rounded_up(9.5e-21)
+    ('2e-21', '1e-20')
+    """
+    size = 10.0 ** math.floor(math.log10(probability))
+    return f"{math.ceil(probability / size) * size:.0e}"

@@ -1,9 +1,10 @@
 """A token on a random walk over any graph, accounted for before it starts (docs/guarantees.md#graph-walk).
 
-The path may be secret; the bound tells it. Let u contribute at some step, and let l be the number of steps until u or an
+The path may be secret; the bounds tell it. Let u contribute at some step, and let l be the number of steps until u or an
 observer holds the token next. In a stretch between two visits of O in which u contributes k times, the sum is shifted by kΔ
 in noise of variance jσ² ≥ (l₁ + … + l_k)σ², and k²/(l₁ + … + l_k) ≤ Σ 1/l_i (Cauchy–Schwarz). So, given the path, each
-contribution costs at most a Gaussian shift of μ = Δ/(σ√l).
+contribution costs at most a Gaussian shift of μ = Δ/(σ√l). So does a gradient step of a descent that does not expand
+(iteration, `walk`): later steps work the shift off before O looks.
 
 **The gaps are independent.** After every visit to u the walk starts afresh from u (strong Markov property), so the gaps that
 follow u's visits are independent with the law f(l) = P_u(first hit of {u} ∪ O is at step l): a public fact once told. One
@@ -14,33 +15,54 @@ steps; what is left counts as l = L.
 per token.
 
 **How many visits.** N + 1 visits in T steps need N returns to u in at most T − 1 steps: Chernoff with the law of the return
-time, P ≤ e^{sT}(E e^{−sR})^N ≤ 10⁻¹⁵, added to δ. Or the protocol's own limit.
+time, P ≤ e^{sT}(E e^{−sR})^N ≤ 10⁻¹¹, added to δ. Or the protocol's own limit.
 
-Known and hidden senders, any start and any number of parallel tokens are covered.
+**Better, in general:** the exponential moments of the whole energy, by a renewal equation (`graph_energy`), stretch by
+stretch where that is affordable (`graph_stretch`). The least of all bounds counts. A limit on contributions is left out there:
+fewer contributions have no more energy.
+
+**Histograms.** A response hides among the l − 1 responses that follow it before u or O holds the token again; the last one
+of a walk may have none.
+
+Known and hidden senders, walks along arrows and any number of parallel tokens are covered: only the strong Markov property was
+used, and that a walk starts from its long-run law.
 """
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from netdp.accounting.table import certified
 from netdp.errors import InvalidValue, Unsupported
+from netdp.graphs import Graph, Transition
+from netdp.graphs.transitions import transition_matrix
 from netdp.numerics.arrays import UNIT, FloatArray, Progress
 from netdp.privacy import Adjacency, Claim, Guarantee, ProfileCurve
-from netdp.protocols import GraphWalkSum
+from netdp.protocols import GraphWalkSum, WalkDescent, WalkHistogram
+from netdp.protocols.walk import stationary
 from netdp.views import observer_set
 
+from . import graph_stretch
 from .events import Event, compose_events, least
+from .graph_energy import Moments, profile
+from .graph_laws import Laws, laws
+from .ring import heap_profile
 from .sampled import gaussian, mixture
-from .stretches import UNLIKELY
-from .walk import REFERENCES, SEPARATE
+from .stretches import UNLIKELY, bins, mean
+from .walk import FIXED, REFERENCES, SEPARATE, more_delta
+
+Walk = GraphWalkSum | WalkDescent | WalkHistogram
 
 _WORK = 3 * 10**10  # steps × edges that are worth waiting for: about half a minute
 _POINTS = 300
+_STRETCHES = 2 * 10**5  # targets × steps up to which every stretch is looked at: about half a minute
+_LIKELY = (1e-11,)
+_STARTS = "each walk starts at a user drawn from where it is in the long run, and moves on at random as stated, whatever it carries"
 
 
 @certified.register
@@ -51,36 +73,123 @@ def _graph_walk(
     targets: Iterable[int | str] | None = None,
     progress: Progress | None = None,
 ) -> Guarantee:
-    graph = protocol.graph
-    asked = [u for u in range(graph.n) if u not in observers] if targets is None else observer_set(graph, targets)
-    asked = [u for u in asked if u not in observers]
-    if not asked:
-        raise InvalidValue(f"targets {targets!r} are all among the observers; name somebody else")
-    horizon = min(protocol.steps, 8 * graph.n)
-    if len(asked) * horizon * protocol.transition.nnz * 2 > _WORK:
-        raise Unsupported(
-            f"{len(asked)} targets on a graph of {graph.n} users take too long; ask for a few: "
-            "account(protocol, observers, targets=[...]), or account for the path that was drawn (run.protocol)"
-        )
-    curves = []
-    for done, u in enumerate(asked, start=1):
-        curves.append(target_profile(protocol, observers, u))
-        if progress is not None:
-            progress(done, len(asked))
+    asked = _asked(protocol, observers, targets)
     return Guarantee(
-        curve=_one_table(graph.n, asked, curves),
+        curve=_curves(protocol, observers, asked, target_profile, progress),
         adjacency=Adjacency.REPLACE,
         claim=Claim.UPPER,
         assumptions=(
             f"two values of one contribution differ by at most {protocol.sensitivity:g} in L2 norm",
             "all users follow the protocol; the observers pool all they see, and may be told the whole path afterwards",
+            _STARTS,
             "the last holder adds its closing noise before the token is released",
-            "values are fixed before the first step and do not react to the token",
+            FIXED,
             *((SEPARATE,) if protocol.tokens > 1 else ()),
             "noise is real-valued Gaussian; a deployment on a grid adds its distance to δ",
         ),
         references=REFERENCES[:2],
     )
+
+
+def descent_on_graph(
+    protocol: WalkDescent, observers: tuple[int, ...], adjacency: str, progress: Progress | None
+) -> Guarantee:
+    """What `account` says of a `WalkDescent` on a graph."""
+    if adjacency not in (Adjacency.REPLACE, Adjacency.ZERO_OUT):
+        raise Unsupported(
+            f"walks are accounted for under adjacency 'replace' or 'zero-out', got {adjacency!r}: the set of users is public"
+        )
+    near = 0.5 if adjacency == Adjacency.ZERO_OUT else 1.0
+
+    def one(walk: Any, who: tuple[int, ...], target: int, stretches: bool) -> ProfileCurve:
+        return descent_profile(walk, who, target, stretches, near)
+
+    iteration = protocol.expansion == 1
+    reacts = (
+        "the step, on the token that its user holds and on how often users were visited, on no earlier token and no other"
+        if iteration
+        else "everything that its user has seen"
+    )
+    return Guarantee(
+        curve=_curves(protocol, observers, _asked(protocol, observers, None), one, progress),
+        adjacency=Adjacency(adjacency),
+        claim=Claim.UPPER,
+        assumptions=(
+            f"gradients are clipped to norm {protocol.clip:g} before the noise is added",
+            "all users follow the protocol; the observers pool all they see, and may be told the whole path afterwards",
+            _STARTS,
+            f"a gradient may depend on {reacts}",
+            *(
+                (
+                    "θ ↦ θ − η·g_u(θ), clipping and projection included, does not increase distances, for every user u; "
+                    "netdp.learn.train_walk checks it for logistic rows clipped one by one; for anything else it is the "
+                    "caller's to see to",
+                )
+                if iteration
+                else ()
+            ),
+            "the starting models do not depend on anybody's data",
+            *(("the last holder adds its closing noise before the model is released",) if protocol.closing else ()),
+            *((SEPARATE,) if protocol.tokens > 1 else ()),
+            "noise is real-valued Gaussian; a deployment on a grid adds its distance to δ",
+        ),
+        references=(*REFERENCES[:2], REFERENCES[3]),
+    )
+
+
+def histogram_on_graph(protocol: WalkHistogram, observers: tuple[int, ...], progress: Progress | None) -> Guarantee:
+    """What `account` says of a `WalkHistogram` on a graph."""
+    return Guarantee(
+        curve=_curves(protocol, observers, _asked(protocol, observers, None), histogram_profile, progress),
+        adjacency=Adjacency.REPLACE,
+        claim=Claim.UPPER,
+        assumptions=(
+            f"every contribution is bounded: labels in 0 … {protocol.domain - 1}",
+            _STARTS,
+            "all users follow the protocol; the observers pool all they see, and may be told the whole path afterwards",
+            FIXED,
+            *((SEPARATE,) if protocol.tokens > 1 else ()),
+            "responses are drawn from a perfect random source",
+        ),
+        references=REFERENCES[:2],
+    )
+
+
+def _asked(protocol: Walk, observers: tuple[int, ...], targets: Iterable[int | str] | None) -> list[int]:
+    graph = protocol.network
+    assert graph is not None
+    named = range(graph.n) if targets is None else observer_set(graph, targets)
+    asked = [u for u in named if u not in observers]
+    if not asked:
+        raise InvalidValue(f"targets {targets!r} are all among the observers; name somebody else")
+    if len(asked) * _horizon(protocol) * protocol.transition.nnz * 2 > _WORK:
+        way = (
+            "ask for a few: account(protocol, observers, targets=[...]), or account for the path that was drawn (run.protocol)"
+            if isinstance(protocol, GraphWalkSum)
+            else "take a smaller graph, or the complete one: n instead of the graph"
+        )
+        raise Unsupported(f"{len(asked)} targets on a graph of {graph.n} users take too long; {way}")
+    return asked
+
+
+def _curves(
+    protocol: Any,
+    observers: tuple[int, ...],
+    asked: list[int],
+    one: Callable[[Any, tuple[int, ...], int, bool], ProfileCurve],
+    progress: Progress | None,
+) -> ProfileCurve:
+    stretches = len(asked) * protocol.steps <= _STRETCHES
+    curves = []
+    for done, u in enumerate(asked, start=1):
+        curves.append(one(protocol, observers, u, stretches))
+        if progress is not None:
+            progress(done, len(asked))
+    return _one_table(protocol.n, asked, curves)
+
+
+def _horizon(protocol: Walk) -> int:
+    return min(protocol.steps, 8 * protocol.n)
 
 
 def _one_table(n: int, users: list[int], curves: list[ProfileCurve]) -> ProfileCurve:
@@ -94,46 +203,195 @@ def _one_table(n: int, users: list[int], curves: list[ProfileCurve]) -> ProfileC
     return ProfileCurve(eps, table)
 
 
-def visits_profile(protocol: GraphWalkSum, *, summed: bool) -> ProfileCurve:
+def visits_profile(protocol: GraphWalkSum | WalkDescent, *, summed: bool) -> ProfileCurve:
     """For every user: all its contributions published, each with its own noise (local DP); or `summed`, the sum of
     everybody's with all the noise of all tokens (a trusted curator). The number of visits is bounded as above. Who sees
     only the sum sees less than who is told all stretches: nobody's bound for the curator exceeds that of an empty coalition.
     """
-    horizon = min(protocol.steps, 8 * protocol.n)
-    if protocol.n * horizon * protocol.transition.nnz * 2 > _WORK:
+    if protocol.n * _horizon(protocol) * protocol.transition.nnz * 2 > _WORK:
         raise Unsupported(
             f"how often each of {protocol.n} users is visited takes too long to bound; take the path that was drawn: "
             "local_dp(run.protocol), trusted_curator(run.protocol)"
         )
     mu = protocol.sensitivity / protocol.sigma
+    stretches = protocol.n * protocol.steps <= _STRETCHES
     curves = []
     for u in range(protocol.n):
-        count, unlikely = _visits(protocol, u, horizon)
+        if not summed:
+            curves.append(local_profile(protocol, u))
+            continue
+        if isinstance(protocol, WalkDescent):  # the released models: what nobody in particular sees
+            curves.append(descent_profile(protocol, (), u, stretches))
+            continue
+        count, unlikely = most_visits(protocol, u)
         count *= protocol.tokens
         noises = (protocol.steps + protocol.closing) * protocol.tokens
-        together = count * mu / math.sqrt(noises) if summed else math.sqrt(count) * mu
+        together = count * mu / math.sqrt(noises)
         bounds = [compose_events([Event(gaussian(together * (1 + 8 * UNIT)), 1)], unlikely * protocol.tokens)]
-        if summed:
-            bounds.append(target_profile(protocol, (), u))
+        bounds.append(target_profile(protocol, (), u))
+        if stretches and (law := _visits_law(_key(protocol), u)) is not None:
+            k, weights, outside = law
+            alone = Event(mixture(k * mu / math.sqrt(protocol.steps + protocol.closing), weights), protocol.tokens)
+            bounds.append(compose_events([alone], outside * protocol.tokens))
         curves.append(least(bounds))
     return _one_table(protocol.n, list(range(protocol.n)), curves)
 
 
-def target_profile(protocol: GraphWalkSum, observers: tuple[int, ...], target: int) -> ProfileCurve:
-    """δ(ε) for one target."""
-    horizon = min(protocol.steps, 8 * protocol.n)
-    gaps = hitting_law(protocol.transition, target, (target, *observers), horizon)
+def local_profile(protocol: GraphWalkSum | WalkDescent, target: int, near: float = 1.0) -> ProfileCurve:
+    """Local DP: every contribution of u shown with its own noise."""
+    mu = near * protocol.sensitivity / protocol.sigma
+    bounds = []
+    for unlikely in _LIKELY:
+        count, beyond = most_visits(protocol, target, unlikely)
+        shift = math.sqrt(count * protocol.tokens) * mu * (1 + 8 * UNIT)
+        bounds.append(compose_events([Event(gaussian(shift), 1)], beyond * protocol.tokens))
+    bounds.append(profile(_moments(_key(protocol), (), target, "visits"), mu, protocol.tokens))
+    return least(bounds)
+
+
+def target_profile(
+    protocol: GraphWalkSum, observers: tuple[int, ...], target: int, stretches: bool = False
+) -> ProfileCurve:
+    """δ(ε) for one target; `stretches`: look at every stretch (`graph_stretch`), not only at gaps."""
     mu = protocol.sensitivity / protocol.sigma
-    lengths = np.arange(1, horizon + 1)
-    count, unlikely = _visits(protocol, target, horizon)
+    how = "sum" if stretches and observers else "gaps"
+    bounds = _by_gaps(protocol, observers, target, mu, protocol.closing)
+    bounds.append(profile(_moments(_key(protocol), observers, target, how), mu, protocol.tokens))
+    return least(bounds)
+
+
+def descent_profile(
+    protocol: WalkDescent, observers: tuple[int, ...], target: int, stretches: bool = False, near: float = 1.0
+) -> ProfileCurve:
+    """The same for descent: by iteration where steps do not expand, and local DP."""
+    mu = near * protocol.sensitivity / protocol.sigma
+    bounds = [local_profile(protocol, target, near)]
+    if protocol.expansion == 1:
+        how = "descent" if stretches else "gaps"
+        bounds += _by_gaps(protocol, observers, target, mu, protocol.closing)
+        bounds.append(profile(_moments(_key(protocol), observers, target, how), mu, protocol.tokens))
+    return least(bounds)
+
+
+def _by_gaps(
+    protocol: GraphWalkSum | WalkDescent,
+    observers: tuple[int, ...],
+    target: int,
+    mu: float,
+    closing: float,
+    gaps: FloatArray | None = None,
+) -> list[ProfileCurve]:
+    """As many independent gaps as u can have visits; `gaps`: their law, where the observers are not named."""
+    horizon = _horizon(protocol)
+    if gaps is None:
+        gaps = hitting_law(protocol.transition, target, (target, *observers), horizon)
     # t products of rows of at most d numbers leave a relative error of t(d + 2) units in f; three times that is added
     degree = int(np.diff(protocol.transition.indptr).max())
+    lengths = np.arange(1, horizon + 1)
     binned_mu, weights = _binned(mu / np.sqrt(lengths), gaps * (1 + 3 * horizon * (degree + 2) * UNIT))
-    events = [
-        Event(mixture(binned_mu, weights), count * protocol.tokens),
-        Event(gaussian(mu / math.sqrt(1 + protocol.closing)), protocol.tokens),
+    one = mixture(binned_mu, weights)
+    last = Event(gaussian(mu / math.sqrt(1 + closing)), protocol.tokens)
+    limits = {most_visits(protocol, target, unlikely) for unlikely in _LIKELY}
+    return [
+        compose_events([Event(one, count * protocol.tokens), last], unlikely * protocol.tokens)
+        for count, unlikely in sorted(limits)
     ]
-    return compose_events(events, unlikely * protocol.tokens)
+
+
+def histogram_profile(
+    protocol: WalkHistogram,
+    observers: tuple[int, ...],
+    target: int,
+    stretches: bool = False,
+    gaps: FloatArray | None = None,
+) -> ProfileCurve:
+    """δ(ε) of a histogram for one target: each response among those that follow it, the last of each token by itself."""
+    tokens = protocol.tokens
+    if protocol.epsilon0 == 0:
+        return ProfileCurve([0.0], [0.0])
+    horizon = _horizon(protocol)
+    if gaps is None:
+        gaps = hitting_law(protocol.transition, target, (target, *observers), horizon)
+    degree = int(np.diff(protocol.transition.indptr).max())
+    gaps = gaps * (1 + 3 * horizon * (degree + 2) * UNIT)
+    parts = []
+    for first, end in bins(1, horizon, 1.6):
+        chance = float(gaps[first - 1 : end].sum())
+        if chance > 0:
+            parts.append(
+                (chance, _as_profile(heap_profile(first - 1, 0, protocol.domain, protocol.gamma, protocol.response)))
+            )
+    bare = _bare(protocol)
+    found = []
+    for count, unlikely in sorted({most_visits(protocol, target, one) for one in _LIKELY}):
+        found.append(more_delta(bare.self_compose(count * tokens), unlikely * tokens))
+        events = [Event(mean(parts), count * tokens), Event(_as_profile(bare), tokens)]
+        found.append(compose_events(events, unlikely * tokens))
+    return least(found)
+
+
+def histogram_visits(protocol: WalkHistogram, *, hidden: bool) -> ProfileCurve:
+    """For every user: its responses published under its name; or `hidden`, the released histogram and nothing else."""
+    if protocol.epsilon0 == 0:
+        return ProfileCurve([0.0], [0.0])
+    users = list(range(protocol.n))
+    if hidden:
+        return _one_table(protocol.n, users, [histogram_profile(protocol, (), u) for u in users])
+    bare = _bare(protocol)
+    found = [most_visits(protocol, u) for u in users]
+    curves = [
+        more_delta(bare.self_compose(count * protocol.tokens), unlikely * protocol.tokens) for count, unlikely in found
+    ]
+    return _one_table(protocol.n, users, curves)
+
+
+def _bare(protocol: WalkHistogram) -> ProfileCurve:
+    """One response by itself."""
+    height = (1 - protocol.gamma) * (1 + 1e-12)
+    return ProfileCurve([0.0, protocol.epsilon0], [height, 0.0])
+
+
+def _as_profile(curve: ProfileCurve) -> Callable[[FloatArray], FloatArray]:
+    return lambda eps: np.asarray(curve.delta(eps))
+
+
+# ---- the energy of paths, which does not depend on the noise
+
+Key = tuple[Graph, "str | Transition", int, float]
+
+
+def _key(protocol: GraphWalkSum | WalkDescent) -> Key:
+    graph = protocol.network
+    assert graph is not None
+    return graph, protocol.walk, protocol.steps, float(protocol.closing)
+
+
+@functools.lru_cache(maxsize=4096)
+def _moments(key: Key, observers: tuple[int, ...], target: int, how: str) -> Moments:
+    graph, walk, steps, closing = key
+    P, start = transition_matrix(graph, walk), np.asarray(stationary(graph, walk), dtype=np.float64)
+    if how in ("sum", "descent"):
+        whole = laws(P, start, target, observers, steps)
+        if graph_stretch.affordable(whole, steps):
+            expected = 2.0 * (steps * float(start[target]) + 1.0)
+            if how == "descent":
+                return graph_stretch.descent_moments(whole, steps, closing, expected)
+            if len(observers) == 1:
+                expected += 2.0 * (steps * float(start[observers[0]]) + 1.0)
+                return graph_stretch.single_sum_moments(P, start, target, observers[0], whole, steps, closing, expected)
+            return graph_stretch.sum_moments(whole, steps, closing, expected)
+    short = laws(P, start, target, observers, min(steps, 8 * graph.n))
+    if how == "visits":
+        return graph_stretch.visit_moments(short, steps)
+    return graph_stretch.gap_moments(short, steps, closing)
+
+
+@functools.lru_cache(maxsize=1024)
+def _visits_law(key: Key, target: int) -> tuple[FloatArray, FloatArray, float] | None:
+    """The law of the number of visits to `target`; None if that takes too long."""
+    graph, walk, steps, _ = key
+    whole = laws(transition_matrix(graph, walk), np.asarray(stationary(graph, walk)), target, (), steps)
+    return graph_stretch.visits_law(whole, steps) if graph_stretch.affordable(whole, steps) else None
 
 
 def hitting_law(P: Any, start: int, absorbing: Iterable[int], horizon: int) -> FloatArray:
@@ -154,17 +412,21 @@ def hitting_law(P: Any, start: int, absorbing: Iterable[int], horizon: int) -> F
     return np.asarray(law)
 
 
-def _visits(protocol: GraphWalkSum, target: int, horizon: int) -> tuple[int, float]:
+def most_visits(protocol: Walk, target: int, unlikely: float = UNLIKELY) -> tuple[int, float]:
     """How often `target` contributes at most per token, and the probability that it is more often."""
+    return _visits(protocol, target, _horizon(protocol), unlikely)
+
+
+def _visits(protocol: Walk, target: int, horizon: int, unlikely: float = UNLIKELY) -> tuple[int, float]:
     law = hitting_law(protocol.transition, target, (target,), horizon)
     steps = np.arange(1, horizon + 1)
     rates = np.geomspace(1e-3, 30, 200) / min(horizon, protocol.n)
     each = np.log(np.exp(-np.outer(rates, steps)) @ law)  # log E e^{−sR}: the last step stands for all later ones
-    returns = np.min((math.log(UNLIKELY) - rates * protocol.steps) / each)
+    returns = np.min((math.log(unlikely) - rates * protocol.steps) / each)
     most = min(math.ceil(returns) + 1, protocol.steps)
     if protocol.contributions is not None and protocol.contributions <= most:
         return protocol.contributions, 0.0
-    return most, UNLIKELY
+    return most, unlikely
 
 
 def _binned(mus: FloatArray, weights: FloatArray, ratio: float = 1.01) -> tuple[FloatArray, FloatArray]:
@@ -172,3 +434,6 @@ def _binned(mus: FloatArray, weights: FloatArray, ratio: float = 1.01) -> tuple[
     group = np.floor(np.log(mus[0] / mus) / math.log(ratio)).astype(np.int64)
     first = np.concatenate([[0], np.flatnonzero(np.diff(group)) + 1])
     return mus[first], np.add.reduceat(weights, first)
+
+
+__all__ = ["Laws", "hitting_law", "target_profile", "visits_profile"]

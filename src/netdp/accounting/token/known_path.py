@@ -24,6 +24,7 @@ which is added.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -36,10 +37,12 @@ from netdp.accounting.table import certified, certified_pairs
 from netdp.errors import Unsupported
 from netdp.numerics.arrays import UNIT, FloatArray
 from netdp.privacy import Adjacency, Claim, GaussianCurve, Guarantee
+from netdp.protocols.noise_law import norm_order, only_gaussian
 from netdp.protocols.path import PathSum
 from netdp.protocols.ring import RingSum
 from netdp.views.token import TokenView
 
+from .laplace import IDEAL, path_loss
 from .ring_on_a_grid import ring_loss, ring_pairs
 
 REFERENCES = (
@@ -110,6 +113,7 @@ def _scale(protocol: PathSum | RingSum) -> float:
             "a formula: account(protocol, observers) certifies it; to find σ, calibrate with grid=None, then state grid= and "
             "account again"
         )
+    only_gaussian(protocol, "μ²")
     return (protocol.sensitivity / protocol.sigma) ** 2 * (1.0 + _slack(protocol))
 
 
@@ -161,6 +165,8 @@ def _one_observer(path: Any, carries: Any, shares: Any, closing: float, v: int, 
 def _token(protocol: PathSum | RingSum, observers: tuple[int, ...]) -> Guarantee:
     if isinstance(protocol, RingSum) and protocol.grid is not None:
         return ring_loss(protocol, observers)
+    if protocol.law == "laplace":
+        return dataclasses.replace(path_loss(protocol, observers), assumptions=token_assumptions(protocol))
     return _statement(protocol, path_energy(protocol, observers))
 
 
@@ -169,6 +175,7 @@ def _pairs(protocol: PathSum | RingSum) -> Guarantee:
     """What every single user learns about every other: matrices [u, v]."""
     if isinstance(protocol, RingSum) and protocol.grid is not None:
         return ring_pairs(protocol)
+    only_gaussian(protocol, "the matrix of all pairs")
     return _statement(protocol, path_energy_pairwise(protocol))
 
 
@@ -197,11 +204,14 @@ def token_assumptions(protocol: PathSum | RingSum) -> tuple[str, ...]:
         else "there is no closing noise: what is added last is covered only by the noise around it"
     )
     return (
-        f"two values of one contribution differ by at most {protocol.sensitivity:g} in L2 norm (clip before the noise)",
+        f"two values of one contribution differ by at most {protocol.sensitivity:g} in L{norm_order(protocol)} norm "
+        "(clip before the noise)",
         where,
         "a token is readable by its holder alone until it is released; then everybody reads every token",
         "all users follow the protocol to its end; the observers pool their own data, noise and all they read",
-        "values are fixed beforehand and do not react to the token",
+        "values are fixed beforehand, one for every visit, and do not react to the token",
         closing,
-        "noise is real-valued Gaussian; a deployment on a grid adds its distance to δ",
+        IDEAL
+        if protocol.law == "laplace"
+        else "noise is real-valued Gaussian; a deployment on a grid adds its distance to δ",
     )

@@ -15,6 +15,11 @@ uniform elements, B = Binomial(others, γ) + sure, with B known: δ(ε) ≤ E_B[
 number B must be told: the counts of the two values in question alone are not enough, for the other L−2 counts say something
 about how many of the others were random.
 
+**Unary encoding.** A report is L independent bits, each a fair coin with probability γ. Under u's two values only the bits of
+these two differ, and bits of one report are independent: what is seen of them is two heaps of binary responses, u's among the
+others' and the sure elements' (fair coins) in each, and the other L − 2 counts say nothing of u. So δ is that of two heaps with
+L = 2, composed.
+
 **All heaps.** They are independent, so their profiles compose (`ProfileCurve.compose`); neighbouring inputs may differ in all
 K values of u, each pair of values has the same profile by symmetry. Besides, the K responses are Kε₀-DP whatever hides them.
 
@@ -78,7 +83,10 @@ def heaps(protocol: RingHistogram, observers: tuple[int, ...]) -> tuple[IntArray
 def _ring_histogram(protocol: RingHistogram, observers: tuple[int, ...]) -> Guarantee:
     members = observer_set(protocol.n, observers)
     kinds, times = heaps(protocol, members)
-    singles = [heap_profile(int(others), int(sure), protocol.domain, protocol.gamma) for others, sure in kinds]
+    singles = [
+        heap_profile(int(others), int(sure), protocol.domain, protocol.gamma, protocol.response)
+        for others, sure in kinds
+    ]
     hidden = times.any(axis=1)
     rows, which = np.unique(times[hidden], axis=0, return_inverse=True)
     curves = [_composed(protocol, singles, row) for row in rows]
@@ -92,7 +100,7 @@ def _ring_histogram(protocol: RingHistogram, observers: tuple[int, ...]) -> Guar
         assumptions=(
             "the ring is public; the token is readable by its holder alone until it is released, then by everybody",
             "all users follow the protocol to its end; the observers pool their own data, answers and all they read",
-            "values are fixed beforehand and do not react to the token",
+            "values are fixed beforehand, one for every visit, and do not react to the token",
             "the starting blanket is known to user 0 alone"
             + (
                 f", the closing one to user {protocol.n - 1} alone" if protocol.closing else "; there is no closing one"
@@ -102,7 +110,7 @@ def _ring_histogram(protocol: RingHistogram, observers: tuple[int, ...]) -> Guar
     )
 
 
-def heap_profile(others: int, sure: int, domain: int, gamma: float) -> ProfileCurve:
+def heap_profile(others: int, sure: int, domain: int, gamma: float, response: str = "k-ary") -> ProfileCurve:
     """δ(ε) of one response among `others` responses and `sure` uniform elements: E_B[δ among B uniform elements].
 
     B = Binomial(others, γ) + sure is taken in bins, each with the δ of its lower end: δ falls with B, for one more
@@ -111,6 +119,9 @@ def heap_profile(others: int, sure: int, domain: int, gamma: float) -> ProfileCu
     >>> print(f"{heap_profile(999, 500, 5, 0.5).epsilon(1e-6):.3f}")
     0.189
     """
+    if response == "unary":
+        bit = heap_profile(others, sure, 2, gamma)
+        return bit if gamma == 1 else bit.self_compose(2, float(bit.epsilons[-1]) / _CELLS)
     if gamma == 1 or others == 0:
         return response_profile(0, domain, gamma, sure=sure)
     mean, deviation = others * gamma, math.sqrt(others * gamma * (1 - gamma))

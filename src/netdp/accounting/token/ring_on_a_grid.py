@@ -220,7 +220,7 @@ def grid_assumptions(protocol: RingSum, *, bare: bool = False) -> tuple[str, ...
         "the ring is public; a token is readable by its holder alone until it is released, then by everybody",
         "all users follow the protocol to its end: each adds once per round, and never again; the observers pool their own "
         "data, noise and all they read",
-        "values are fixed beforehand and do not react to the token",
+        "values are fixed beforehand, one for every visit, and do not react to the token",
         "the closing noise is drawn, and known, by the last holder"
         if protocol.closing_variance
         else "there is no closing noise: what is added last is covered only by the noise around it",

@@ -22,6 +22,10 @@ k·near. So
 
     δ_block(ε) ≤ Σ_{k≥1} P(k)·[(1−β)·δ_Gauss(k·far/(σ√g); ln α′) + β·δ_Gauss(k·near/(σ√g); ln α′)].
 
+Values may change with the step, whose number is public: given at which k steps u is, couple the others at all other steps; at
+each of the k one contribution stands against another *of the same step*. So it is enough that the contributions of one step
+lie in one public set of diameter Δ, which may be another at the next (docs/guarantees.md#values-over-time).
+
 It grows with P(k) in stochastic order, and any η′ ≥ η will do (count some of the blocks without u as having it, with
 shift 0): for blocks of between a and b steps, P(k) and η of b with the noise of a are a bound. Blocks of one step lose
 nothing when σ ≫ Δ; longer ones gain from averaging when σ is small.
@@ -77,7 +81,7 @@ def block(shift: Shift, q: float, shortest: int, longest: int | None = None) -> 
         inner = np.log1p(grown)
         parts = np.asarray(gaussian_delta(near, inner))
         if shift.far > shift.near:
-            beta = np.exp(eps)[:, None] / (1 + grown)
+            beta = np.minimum(np.exp(eps)[:, None] / (1 + grown), 1.0)  # above 1 by rounding if q = 1
             parts = beta * parts + (1 - beta) * np.asarray(gaussian_delta(far, inner))
         return np.asarray(parts @ weight)
 

@@ -16,6 +16,9 @@ does not depend on the order, so think of the last as made second, wherever the 
 u's, f, is averaged over. If m ≤ e, all m are known: f ~ Binomial(m, q), a Gaussian shift of fΔ/(σ√m). If m > e, f ~
 Binomial(e, q). f = 0: the sum of the m steps is e values that do not depend on u's data and m − e hidden contributions in the
 noise of m, at most a block of m. f ≥ 1: tell also how often u is among the hidden ones, k: a Gaussian shift of (f + k)Δ/(σ√m).
+(With values that change with the step: tell when O holds the token, all through the walk, first. These times do not depend on
+data; given them, an opening is the sum of the first step, the last, and the next ones. What is counted of it depends on the
+times through m only, as before, so the mean over the times is the same.)
 Blocks continue after an opening. Neither the first contribution of the walk nor, unless the release names it, the last is
 known; they are counted all the same.
 

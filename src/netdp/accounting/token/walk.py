@@ -12,7 +12,8 @@ A named release tells whose the last step was. Users are drawn independently, so
 others: a step that is known is u's with probability q = 1/(n−c), and then has its own noise only.
 
 **Secret path.** What they see of sums is bounded by pieces of the walk shown in the clear but for the names
-(`stretches`, `sampled`): blocks of g steps and an ending; where ends of stretches are known also an opening of every stretch.
+(`stretches`, `sampled`): blocks of g steps and an ending; where ends of stretches are known also an opening of every stretch,
+or only of those stretches in which a known end is u's (`openings`, the better bound unless σ is small).
 If the release is named, the ending tells the path (if ends are known, it does so anyway), or, steps being shown one by one,
 the last one is shown with its name: q·δ_Gauss(Δ/σ) instead of a sampled step.
 
@@ -27,9 +28,10 @@ same way among the l − 1 responses that follow it.
 
 **Descent** reacts to the token, so sums cannot be shown instead of states; all states are shown (g = 1), exactly a trusted
 curator's noisy SGD that publishes every iterate. No convexity is needed. Known contributions (tell the visits of O first) are
-shown with their own noise only, besides: e of each of at most N + 1 stretches, e = 1 or 2, where O has at most N visits but
-for 10⁻¹⁵. A named release is among them already: if e = 2 as the last of the last stretch; if e = 1 it takes the place of the
-first contribution of the walk, which nobody knows. With hidden senders it is one more. Two further bounds need no secrecy of
+shown with their own noise only, besides: a step is O's with probability w, and then the e ends of the stretch that follows are
+seen, e = 1 or 2, each u's with probability q; so are those of the first stretch. A named release is among them already: if e = 2
+as the last of the last stretch; if e = 1 it takes the place of the first contribution of the walk, which nobody knows. With
+hidden senders it is one more. Two further bounds need no secrecy of
 the path: *iteration*, for non-expansive steps, and local DP.
 
 **Iteration** (Feldman, Mironov, Talwar, Thakurta 2018, here in Gaussian DP). Let u contribute at step i, and let the next
@@ -42,6 +44,7 @@ noise are determined, so C is A with shifts that depend on the past: l adaptive 
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from collections.abc import Callable
@@ -53,34 +56,48 @@ from netdp.accounting.table import certified
 from netdp.errors import InvalidValue, Unsupported
 from netdp.numerics.arrays import FloatArray
 from netdp.numerics.binomial import beyond, most, visits
-from netdp.privacy import Adjacency, Claim, Guarantee, ProfileCurve
+from netdp.privacy import Adjacency, Claim, Curve, Guarantee, ProfileCurve
 from netdp.privacy.profile import composed
 from netdp.protocols import WalkDescent, WalkHistogram, WalkSum
+from netdp.protocols.noise_law import norm_order
 from netdp.protocols.walk import KNOWN_ENDS
 
 from .events import Event, Profile, compose_events, least
+from .known_histogram import known_responses
+from .laplace import IDEAL as _LAPLACE
+from .laplace import walk_bounds as laplace_walk
+from .openings import pieces, sizes
+from .rdp import REFERENCES as RENYI_REFERENCES
+from .rdp import walk_rdp
 from .ring import heap_profile
-from .sampled import Shift, gaussian, mixture
+from .sampled import Shift, block, gaussian, mixture
 from .stretches import UNLIKELY, bins, blocks, ending, gap_mixture, gap_profile, opening, single_steps
+from .weights import Chances, by_weight, chances_of
 
 Bound = Callable[[], ProfileCurve]
+STATEMENTS = ("profile", "renyi")
+"""What is said of a walk: δ(ε), or Rényi divergences by order."""
 
 _OPENINGS = (4, 8, 16, 32)  # parts of n that an opening may be
 _CELLS = 1 << 20
+_FEW = 100  # users up to which telling the path of a histogram is tried, too
 
 REFERENCES = (
     "netdp, docs/guarantees.md#secret-walk: walks with a secret path.",
     "E. Cyffers, A. Bellet. Privacy Amplification by Decentralization. AISTATS 2022.",
     "B. Balle, G. Barthe, M. Gaboardi. Privacy Amplification by Subsampling. NeurIPS 2018.",
     "V. Feldman, I. Mironov, K. Talwar, A. Thakurta. Privacy Amplification by Iteration. FOCS 2018.",
+    "netdp, docs/guarantees.md#known-ends: known senders and receivers.",
 )
 
 
-def _remembering(bounds: Callable[[Any, int, str], list[Bound]]) -> Callable[[Any, int, str], tuple[Bound, ...]]:
+def _remembering(
+    bounds: Callable[[Any, int | Chances, str], list[Bound]],
+) -> Callable[[Any, int | Chances, str], tuple[Bound, ...]]:
     """Bounds of the last few protocols are kept, and what they found: a search for σ ends with one that it has seen."""
 
     @functools.lru_cache(maxsize=8)
-    def remembered(protocol: Any, colluders: int, adjacency: str) -> tuple[Bound, ...]:
+    def remembered(protocol: Any, colluders: int | Chances, adjacency: str) -> tuple[Bound, ...]:
         return tuple(functools.cache(bound) for bound in bounds(protocol, colluders, adjacency))
 
     return remembered
@@ -88,38 +105,106 @@ def _remembering(bounds: Callable[[Any, int, str], list[Bound]]) -> Callable[[An
 
 @certified.register
 def _sum(
-    protocol: WalkSum, observers: tuple[int, ...], *, adjacency: str = "replace", progress: Any = None
+    protocol: WalkSum,
+    observers: tuple[int, ...],
+    *,
+    adjacency: str = "replace",
+    statement: str = "profile",
+    progress: Any = None,
 ) -> Guarantee:
-    curve = sum_profile(protocol, len(observers), adjacency)
+    if _renyi(statement):
+        return _renyi_statement(protocol, observers, adjacency, *_sum_assumptions(protocol, adjacency))
+    curve = _each_target(protocol, observers, lambda who: sum_profile(protocol, who, adjacency))
     return _statement(protocol, observers, curve, adjacency, *_sum_assumptions(protocol, adjacency))
 
 
 @certified.register
 def _descent(
-    protocol: WalkDescent, observers: tuple[int, ...], *, adjacency: str = "replace", progress: Any = None
+    protocol: WalkDescent,
+    observers: tuple[int, ...],
+    *,
+    adjacency: str = "replace",
+    statement: str = "profile",
+    progress: Any = None,
 ) -> Guarantee:
-    curve = descent_profile(protocol, len(observers), adjacency)
+    if protocol.graph is not None:
+        _no_renyi_on_graphs(statement)
+        from .graph_walk import descent_on_graph
+
+        return descent_on_graph(protocol, observers, adjacency, progress)
+    if _renyi(statement):
+        return _renyi_statement(protocol, observers, adjacency, *_descent_assumptions(protocol))
+    curve = _each_target(protocol, observers, lambda who: descent_profile(protocol, who, adjacency))
     return _statement(protocol, observers, curve, adjacency, *_descent_assumptions(protocol))
 
 
 @certified.register
 def _histogram(
-    protocol: WalkHistogram, observers: tuple[int, ...], *, adjacency: str = "replace", progress: Any = None
+    protocol: WalkHistogram,
+    observers: tuple[int, ...],
+    *,
+    adjacency: str = "replace",
+    statement: str = "profile",
+    progress: Any = None,
 ) -> Guarantee:
     if adjacency != Adjacency.REPLACE:
         raise Unsupported(
             f"adjacency {adjacency!r}: a category has no zero, histograms are accounted for under 'replace'"
         )
-    curve = histogram_profile(protocol, len(observers))
+    if protocol.graph is not None:
+        _no_renyi_on_graphs(statement)
+        from .graph_walk import histogram_on_graph
+
+        return histogram_on_graph(protocol, observers, progress)
+    if _renyi(statement):
+        return _renyi_statement(protocol, observers, adjacency, *_histogram_assumptions(protocol))
+    curve = _each_target(protocol, observers, lambda who: histogram_profile(protocol, who))
     return _statement(protocol, observers, curve, adjacency, *_histogram_assumptions(protocol))
 
 
-def sum_profile(protocol: WalkSum, colluders: int = 1, adjacency: str = "replace") -> ProfileCurve:
+def _renyi(statement: str) -> bool:
+    """Whether Rényi divergences are asked for instead of δ(ε)."""
+    if statement not in STATEMENTS:
+        raise InvalidValue(f"unknown statement {statement!r}; choose one of {', '.join(STATEMENTS)}")
+    return statement == "renyi"
+
+
+def _no_renyi_on_graphs(statement: str) -> None:
+    if _renyi(statement):
+        raise Unsupported(
+            "Rényi divergences of a walk are stated on the complete graph: elsewhere the number of visits is bounded with a "
+            "probability, which is left to δ. Leave statement out, or account for the path that was drawn (run.protocol)"
+        )
+
+
+def _renyi_statement(
+    protocol: WalkSum | WalkDescent | WalkHistogram, observers: tuple[int, ...], adjacency: str, *said: str
+) -> Guarantee:
+    if protocol.weights is not None:
+        raise Unsupported(
+            "weights: Rényi divergences are stated for users that are all drawn alike; leave statement out"
+        )
+    q, w, shift = _rates(protocol, len(observers), adjacency)
+    curve = walk_rdp(protocol, q, w, 1.0 / protocol.n, shift)
+    loss = _statement(protocol, observers, curve, adjacency, *said)
+    return dataclasses.replace(loss, references=(*RENYI_REFERENCES, *loss.references[1:]))
+
+
+def _each_target(
+    protocol: WalkSum | WalkDescent | WalkHistogram,
+    observers: tuple[int, ...],
+    profile: Callable[[int | Chances], ProfileCurve],
+) -> Curve:
+    """One curve for everybody, or with weights one for every weight."""
+    return profile(len(observers)) if protocol.weights is None else by_weight(protocol, observers, profile)
+
+
+def sum_profile(protocol: WalkSum, colluders: int | Chances = 1, adjacency: str = "replace") -> ProfileCurve:
     """δ(ε) of `WalkSum` for any user against any `colluders` others.
 
     >>> p = WalkSum(100, steps=10_000, sigma=61.0)                    # local DP with 100 contributions: 0.673
     >>> round(float(sum_profile(p).epsilon(1e-6)), 3)
-    0.085
+    0.07
     >>> hidden = WalkSum(100, steps=10_000, sigma=61.0, sender="hidden")
     >>> round(float(sum_profile(hidden).epsilon(1e-6)), 3)
     0.058
@@ -127,59 +212,72 @@ def sum_profile(protocol: WalkSum, colluders: int = 1, adjacency: str = "replace
     return least([bound() for bound in sum_bounds(protocol, colluders, adjacency)])
 
 
-def sum_bounds(protocol: WalkSum, colluders: int = 1, adjacency: str = "replace") -> list[Bound]:
+def sum_bounds(protocol: WalkSum, colluders: int | Chances = 1, adjacency: str = "replace") -> list[Bound]:
     """The bounds of `sum_profile`, the one that is usually the least first."""
     return list(_sum_bounds(protocol, colluders, adjacency))
 
 
 @_remembering
-def _sum_bounds(protocol: WalkSum, colluders: int, adjacency: str) -> list[Bound]:
+def _sum_bounds(protocol: WalkSum, colluders: int | Chances, adjacency: str) -> list[Bound]:
     q, w, shift = _rates(protocol, colluders, adjacency)
     steps, tokens = protocol.steps, protocol.tokens
 
     def told() -> ProfileCurve:
-        return _each_contribution(protocol, gap_mixture(shift.near, (colluders + 1) / protocol.n))
+        return _each_contribution(
+            protocol, gap_mixture(shift.near, _met(protocol, colluders)), _own(protocol, colluders)
+        )
 
     def local() -> ProfileCurve:
-        return local_profile(protocol, shift.near)
+        return local_profile(protocol, shift.near, _own(protocol, colluders))
 
+    if protocol.law == "laplace":
+        own = _own(protocol, colluders)
+        each = functools.partial(_each_contribution, protocol, own=own)
+        return laplace_walk(protocol, q, w, shift, each, contributions_law(protocol, own))
     if protocol.contributions is not None:
         return [told, local]
     ends = KNOWN_ENDS[protocol.sender]
     if ends:
-        return [*known_bounds(shift, q, w, steps, tokens, ends), told, local]
+        known = 2 if protocol.release == "named" else ends
+        opened = opened_bounds(shift, q, w, steps, tokens, known)
+        return [*opened, *known_bounds(shift, q, w, steps, tokens, ends), told, local]
     return [*hidden_bounds(shift, q, w, steps, tokens, named=protocol.release == "named"), told, local]
 
 
-def descent_profile(protocol: WalkDescent, colluders: int = 1, adjacency: str = "replace") -> ProfileCurve:
+def descent_profile(protocol: WalkDescent, colluders: int | Chances = 1, adjacency: str = "replace") -> ProfileCurve:
     """δ(ε) of `WalkDescent` for any user against any `colluders` others: the least of three bounds."""
     return least([bound() for bound in descent_bounds(protocol, colluders, adjacency)])
 
 
-def descent_bounds(protocol: WalkDescent, colluders: int = 1, adjacency: str = "replace") -> list[Bound]:
+def descent_bounds(protocol: WalkDescent, colluders: int | Chances = 1, adjacency: str = "replace") -> list[Bound]:
     """The bounds of `descent_profile`, the one that is usually the least first."""
     return list(_descent_bounds(protocol, colluders, adjacency))
 
 
 @_remembering
-def _descent_bounds(protocol: WalkDescent, colluders: int, adjacency: str) -> list[Bound]:
+def _descent_bounds(protocol: WalkDescent, colluders: int | Chances, adjacency: str) -> list[Bound]:
     q, w, shift = _rates(protocol, colluders, adjacency)
 
     def secret() -> ProfileCurve:
-        ends = KNOWN_ENDS[protocol.sender]
+        ends, tokens = KNOWN_ENDS[protocol.sender], protocol.tokens
         if not ends:
-            return compose_events(_every_step(shift, q, w, protocol.steps, named=protocol.release == "named"))
-        one = gaussian(shift.near)
-        seen = Event(
-            lambda eps: q * one(eps), ends * (most(protocol.steps, w, UNLIKELY) + 1)
-        )  # a named release is one of these
-        return compose_events([single_steps(shift, q, w, protocol.steps), seen], UNLIKELY)
+            every = _every_step(shift, q, w, protocol.steps, named=protocol.release == "named")
+            return compose_events([event.repeated(tokens) for event in every])
+        # a step is a single one, or O's, and then the ends of the stretch that follows are seen; so are those of the first
+        single, f = block(shift, q, 1), np.arange(1, ends + 1)
+        seen = mixture(
+            shift.near * np.sqrt(f), np.array([math.comb(ends, i) * q**i * (1 - q) ** (ends - i) for i in f])
+        )
+        steps = Event(lambda eps: (1 - w) * single(eps) + w * seen(eps), protocol.steps * tokens)
+        return compose_events([steps, Event(seen, tokens)])  # a named release is one of the ends
 
     def iteration() -> ProfileCurve:
-        return _each_contribution(protocol, gap_mixture(shift.near, (colluders + 1) / protocol.n))
+        return _each_contribution(
+            protocol, gap_mixture(shift.near, _met(protocol, colluders)), _own(protocol, colluders)
+        )
 
     def local() -> ProfileCurve:
-        return local_profile(protocol, shift.near)
+        return local_profile(protocol, shift.near, _own(protocol, colluders))
 
     bounds = [local]
     if protocol.expansion == 1:
@@ -189,30 +287,33 @@ def _descent_bounds(protocol: WalkDescent, colluders: int, adjacency: str) -> li
     return bounds
 
 
-def histogram_profile(protocol: WalkHistogram, colluders: int = 1) -> ProfileCurve:
+def histogram_profile(protocol: WalkHistogram, colluders: int | Chances = 1) -> ProfileCurve:
     """δ(ε) of `WalkHistogram` for any user against any `colluders` others.
 
     With hidden senders the steps are independent draws from one law, so that histograms lose nothing against the ordered
     list, and for L ≥ 3 the bound of one step is attained when all others hold a third value. If the release is named, the
-    last response is seen with its name. If ends of stretches are known, the path is told, the last step's user included.
+    last response is seen with its name. If ends of stretches are known, they hide in openings (`openings`,
+    `known_histogram`); among few users, or with a limit on contributions, the path is told, the last step's user included.
     """
     q, w, _ = _rates(protocol, colluders, "replace")
     epsilon0 = protocol.epsilon0
-    floor = protocol.gamma / protocol.domain
     if epsilon0 == 0:
         return ProfileCurve([0.0], [0.0])
-    count, unlikely = most_contributions(protocol)
-    local = ProfileCurve([0.0, epsilon0], [floor * math.expm1(epsilon0) * (1 + 1e-12), 0.0]).self_compose(count)
+    own = _own(protocol, colluders)
+    count, unlikely = most_contributions(protocol, own=own)
+    local = ProfileCurve([0.0, epsilon0], [(1 - protocol.gamma) * (1 + 1e-12), 0.0]).self_compose(count)
     found = [more_delta(local, unlikely)]
     if protocol.contributions is None and protocol.sender == "hidden":
         found.append(sampled_responses(protocol, q, w, named=protocol.release == "named"))
-    else:
-        chance = (colluders + 1) / protocol.n
+    elif protocol.contributions is None:
+        found.append(known_responses(protocol, q, w))
+    if protocol.contributions is not None or (protocol.sender != "hidden" and protocol.n <= _FEW):
+        chance = _met(protocol, colluders)
         covered = [
-            (l, _as_profile(heap_profile(l - 1, 0, protocol.domain, protocol.gamma)))
+            (l, _as_profile(heap_profile(l - 1, 0, protocol.domain, protocol.gamma, protocol.response)))
             for l, _ in bins(1, math.ceil(3 / chance), 1.6)  # noqa: E741
         ]
-        found.append(_each_contribution(protocol, gap_profile(covered, chance)))
+        found.append(_each_contribution(protocol, gap_profile(covered, chance), own))
     return least(found)
 
 
@@ -223,13 +324,14 @@ def sampled_responses(protocol: WalkHistogram, q: float, w: float, *, named: boo
     """
     grown = math.expm1(protocol.epsilon0)
     top = math.log1p(q * grown)
-    height = (1 - w) * q * protocol.gamma / protocol.domain * grown * (1 + 1e-12)
+    height = (1 - w) * q * (1 - protocol.gamma) * (1 + 1e-12)  # whatever the response
     one = ProfileCurve([0.0, top], [height, 0.0])
     if not named:
-        return one.self_compose(protocol.steps)
+        return one.self_compose(protocol.steps * protocol.tokens)
     # the losses of single steps fall on a grid of step `top`, as long as that has not too many cells
     last = ProfileCurve([0.0, protocol.epsilon0], [height, 0.0])
-    return composed([(one, protocol.steps - 1), (last, 1)], max(top, protocol.epsilon0 / _CELLS))
+    tokens = protocol.tokens
+    return composed([(one, (protocol.steps - 1) * tokens), (last, tokens)], max(top, protocol.epsilon0 / _CELLS))
 
 
 def _as_profile(curve: ProfileCurve) -> Profile:
@@ -237,9 +339,11 @@ def _as_profile(curve: ProfileCurve) -> Profile:
 
 
 def _rates(
-    protocol: WalkSum | WalkDescent | WalkHistogram, colluders: int, adjacency: str
+    protocol: WalkSum | WalkDescent | WalkHistogram, colluders: int | Chances, adjacency: str
 ) -> tuple[float, float, Shift]:
-    if not 1 <= colluders < protocol.n:
+    if protocol.network is not None:
+        raise InvalidValue("these bounds are for the complete graph; netdp.account handles walks on others")
+    if not isinstance(colluders, Chances) and not 1 <= colluders < protocol.n:
         raise InvalidValue(
             f"{colluders} of {protocol.n} users cannot collude against the others; name 1 to {protocol.n - 1}"
         )
@@ -251,7 +355,20 @@ def _rates(
     sigma = getattr(protocol, "sigma", 1.0)
     far = getattr(protocol, "sensitivity", 1.0) / sigma
     near = far / 2 if relation is Adjacency.ZERO_OUT else far
+    chances = chances_of(protocol, colluders)
+    if isinstance(colluders, Chances):
+        return chances.inside, chances.watched, Shift(near, far)
     return 1.0 / (protocol.n - colluders), colluders / protocol.n, Shift(near, far)
+
+
+def _own(protocol: WalkSum | WalkDescent | WalkHistogram, colluders: int | Chances) -> float:
+    """How likely a step is the target's."""
+    return chances_of(protocol, colluders).own
+
+
+def _met(protocol: WalkSum | WalkDescent | WalkHistogram, colluders: int | Chances) -> float:
+    """How likely a step is the target's or an observer's."""
+    return chances_of(protocol, colluders).met if isinstance(colluders, Chances) else (colluders + 1) / protocol.n
 
 
 def hidden_bounds(shift: Shift, q: float, w: float, steps: int, tokens: int = 1, *, named: bool = False) -> list[Bound]:
@@ -289,6 +406,22 @@ def _all_blocks(shift: Shift, q: float, w: float, steps: int, sizes: list[int]) 
     return [(size, blocks(shift, q, w, steps, size)) for size in sizes]
 
 
+def opened_bounds(shift: Shift, q: float, w: float, steps: int, tokens: int, known: int) -> list[Bound]:
+    """`known` ends of every stretch known: openings only where some are u's, single steps elsewhere (`openings`)."""
+
+    def cover(j: int, m: int) -> Profile:
+        return gaussian(shift.near * (j / math.sqrt(m) if m else math.sqrt(j)))
+
+    def opened_up_to(size: int) -> Bound:
+        def opened() -> ProfileCurve:
+            events, lost = pieces(cover, block(shift, q, 1), q, w, steps, size, known)
+            return compose_events([event.repeated(tokens) for event in events], lost * tokens)
+
+        return opened
+
+    return [opened_up_to(sizes(q, known)[-1])]  # shorter openings gain little, and only at a very small δ
+
+
 def known_bounds(shift: Shift, q: float, w: float, steps: int, tokens: int, known: int) -> list[Bound]:
     """`known` ends of every stretch known: openings of several lengths, the two whose losses vary least in total."""
     lengths = sorted({max(known + 1, round(1 / (part * q))) for part in _OPENINGS})
@@ -318,38 +451,50 @@ def _pieces(
     return [later, openings, Event(last, 1)], 2 * UNLIKELY + unlikely
 
 
-def _each_contribution(protocol: WalkSum | WalkDescent | WalkHistogram, profile: Profile) -> ProfileCurve:
+def _each_contribution(
+    protocol: WalkSum | WalkDescent | WalkHistogram, profile: Profile, own: float | None = None
+) -> ProfileCurve:
     """As many independent gaps as u can have visits, the bound on their number chosen to suit δ.
 
     A limit on contributions does not count here: the *first* visits are the ones that carry data then, and their gaps are
     not independent of there being more. Leaving out what the later visits would cost is safe, counting fewer is not proved.
     """
     free: Any = protocol.replace(contributions=None)
-    limits = {most_contributions(free, unlikely) for unlikely in (UNLIKELY, 1e-11, 1e-8)}
+    limits = {most_contributions(free, unlikely, own) for unlikely in (UNLIKELY, 1e-11, 1e-8)}
     return least([compose_events([Event(profile, count)], unlikely) for count, unlikely in sorted(limits)])
 
 
 def most_contributions(
-    protocol: WalkSum | WalkDescent | WalkHistogram, unlikely: float = UNLIKELY
+    protocol: WalkSum | WalkDescent | WalkHistogram, unlikely: float = UNLIKELY, own: float | None = None
 ) -> tuple[int, float]:
-    """How often a user contributes at most, and a bound on the probability that it is more often."""
+    """How often a user contributes at most, and a bound on the probability that it is more often.
+
+    own : how likely a step is the user's; by default as for the one who is drawn most often.
+    """
     tokens = getattr(protocol, "tokens", 1)
-    count = most(protocol.steps * tokens, 1.0 / protocol.n, unlikely)
+    count = most(protocol.steps * tokens, _most_drawn(protocol) if own is None else own, unlikely)
     if protocol.contributions is not None and protocol.contributions * tokens <= count:
         return protocol.contributions * tokens, 0.0
-    return count, unlikely
+    return max(count, 1), unlikely
 
 
-def local_profile(protocol: WalkSum | WalkDescent, mu: float) -> ProfileCurve:
+def _most_drawn(protocol: WalkSum | WalkDescent | WalkHistogram) -> float:
+    return 1.0 / protocol.n if protocol.weights is None else max(protocol.weights)
+
+
+def local_profile(protocol: WalkSum | WalkDescent, mu: float, own: float | None = None) -> ProfileCurve:
     """Local DP: every contribution of u shown with its own noise, their number too (its law does not depend on data)."""
-    k, weights, unlikely = contributions_law(protocol)
+    k, weights, unlikely = contributions_law(protocol, own)
     return compose_events([Event(mixture(np.sqrt(k) * mu, weights), 1)], unlikely)
 
 
-def contributions_law(protocol: WalkSum | WalkDescent) -> tuple[FloatArray, FloatArray, float]:
+def contributions_law(
+    protocol: WalkSum | WalkDescent, own: float | None = None
+) -> tuple[FloatArray, FloatArray, float]:
     """How often a user contributes, k ≥ 1, with which probability; and that of more often, which is left to δ."""
-    count, unlikely = most_contributions(protocol)
-    steps, chance = protocol.steps * getattr(protocol, "tokens", 1), 1.0 / protocol.n
+    chance = _most_drawn(protocol) if own is None else own
+    count, unlikely = most_contributions(protocol, own=chance)
+    steps = protocol.steps * getattr(protocol, "tokens", 1)
     k, weights = visits(steps, chance, 1)
     if unlikely:  # what `visits` does not list singly is left to δ as well
         return k[k <= count], weights[k <= count], unlikely + float(weights[-1])
@@ -363,7 +508,11 @@ def more_delta(curve: ProfileCurve, extra: float) -> ProfileCurve:
     return ProfileCurve(curve.epsilons, np.minimum(curve.deltas + extra, 1.0)) if extra else curve
 
 
-_FIXED = "values are fixed before the first step and do not react to the token"
+FIXED = (
+    "values are fixed before the first step, one for every user and step (the number of the step is public), and do not react "
+    "to the token"
+)
+_VISITS = "what a user adds does not depend on how often it, or anybody, was visited"
 #: For protocols of several tokens.
 SEPARATE = "the tokens walk independently of each other: no user chooses where one goes by what it knows of another"
 _GAUSSIAN = "noise is real-valued Gaussian; a deployment on a grid adds its distance to δ"
@@ -383,24 +532,25 @@ _RELEASED = {
 
 def _sum_assumptions(protocol: WalkSum, adjacency: str) -> tuple[str, ...]:
     """With a limit on contributions the bounds tell the path: then only u's own two values count, and visits may."""
-    size = protocol.sensitivity
+    size, order = protocol.sensitivity, norm_order(protocol)
+    noise = _LAPLACE if protocol.law == "laplace" else _GAUSSIAN
     zeroed = adjacency == Adjacency.ZERO_OUT
     separate = (SEPARATE,) if protocol.tokens > 1 else ()
     if protocol.contributions is not None:
         own = (
-            f"has an L2 norm of at most {size / 2:g}"
+            f"has an L{order} norm of at most {size / 2:g}"
             if zeroed
-            else f"differs by at most {size:g} in L2 norm between its data"
+            else f"differs by at most {size:g} in L{order} norm between its data"
         )
-        return f"every contribution is bounded: what one user adds {own}", _FIXED, *separate, _GAUSSIAN
+        return f"every contribution is bounded: what one user adds {own}", FIXED, *separate, noise
     public = f"in the ball of radius {size / 2:g} around 0" if zeroed else f"in one public set of diameter {size:g}"
     return (
-        f"every contribution is bounded: the values of all users, whatever their data, lie {public} (L2 norm); that one "
-        "user's own two values are close is not enough",
-        _FIXED,
-        "what a user adds does not depend on how often it, or anybody, was visited",
+        f"every contribution is bounded: the values of all users at one step, whatever their data, lie {public} (L{order} "
+        "norm); that one user's own two values are close is not enough",
+        FIXED,
+        _VISITS,
         *separate,
-        _GAUSSIAN,
+        noise,
     )
 
 
@@ -424,6 +574,7 @@ def _descent_assumptions(protocol: WalkDescent) -> tuple[str, ...]:
         f"a gradient may depend on {reacts}",
         *(steps if iteration else ()),
         "the starting model does not depend on anybody's data",
+        *((SEPARATE,) if protocol.tokens > 1 else ()),
         _GAUSSIAN,
     )
 
@@ -436,7 +587,9 @@ def _histogram_assumptions(protocol: WalkHistogram) -> tuple[str, ...]:
     )
     return (
         f"every contribution is bounded: labels in 0 … {protocol.domain - 1}",
-        reacts if shown else _FIXED,
+        reacts if shown else FIXED,
+        *(() if shown or protocol.contributions is not None else (_VISITS,)),
+        *((SEPARATE,) if protocol.tokens > 1 else ()),
         "responses are drawn from a perfect random source",
     )
 
@@ -444,27 +597,30 @@ def _histogram_assumptions(protocol: WalkHistogram) -> tuple[str, ...]:
 def _statement(
     protocol: WalkSum | WalkDescent | WalkHistogram,
     observers: tuple[int, ...],
-    curve: ProfileCurve,
+    curve: Curve,
     adjacency: str,
     bounded: str,
     *particular: str,
 ) -> Guarantee:
     assert protocol.release is not None
     limit = protocol.contributions
+    drawn = "uniformly" if protocol.weights is None else "by the public weights, independently of everything"
     return Guarantee(
         curve=curve,
         adjacency=Adjacency(adjacency),
         claim=Claim.UPPER,
         assumptions=(
             bounded,
-            "every step, the first included, draws its user uniformly and secretly; all users follow the protocol; none but "
+            f"every step, the first included, draws its user {drawn} and secretly; all users follow the protocol; none but "
             "the observers collude",
             _CHANNELS[protocol.sender],
             _RELEASED[protocol.release],
             "the number of the step is public, and so is the token after the last step",
             *(() if limit is None else (f"a user that has contributed {limit} times per token adds noise only",)),
             *particular,
-            "by symmetry the curve holds for every user outside the observers",
+            "by symmetry the curve holds for every user outside the observers"
+            if protocol.weights is None
+            else "every user has the curve of its weight, which may be rounded up",
         ),
         references=REFERENCES,
     )

@@ -15,12 +15,13 @@ from pydantic import model_validator
 
 from netdp.errors import InvalidValue
 from netdp.graphs import parse
+from netdp.graphs.hubs import tree_size
 from netdp.graphs.spec import examples
 
 from ..identity import check_name
 from ..model import Misfit, Number, Strict, Whole
 
-_DRAWN = ("erdos_renyi", "geometric", "regular")
+_DRAWN = ("barabasi_albert", "erdos_renyi", "geometric", "random_tree", "regular")
 """Families of graphs with chance in them: their edges are written out, so that all machines have the same."""
 _LARGEST_DELTA = 1e-3
 _LONGEST = 30 * 24 * 3600.0
@@ -170,15 +171,18 @@ def is_fixed(graph: str) -> bool:
 def node_count(graph: str) -> int:
     """How many nodes a graph of a fixed family has, without building it.
 
-    >>> [node_count(text) for text in ("ring:16", "grid:3x4", "hypercube:5")]
-    [16, 12, 32]
+    >>> [node_count(text) for text in ("ring:16", "grid:3x4", "hypercube:5", "balanced_tree:2,3")]
+    [16, 12, 32, 15]
     """
     family, _, rest = graph.partition(":")
     sizes = [int(digits) for digits in re.findall("[0-9]{1,9}", rest)]
     if not sizes:
         parse(graph)  # says what is wrong
         raise InvalidValue(f"graph = {graph!r} states no size; write it like ring:16")
-    return 1 << min(sizes[0], 62) if family.strip().lower() == "hypercube" else math.prod(sizes)
+    kind = family.strip().lower().replace("-", "_")
+    if kind == "balanced_tree" and len(sizes) == 2:
+        return tree_size(sizes[0], min(sizes[1], 62)) if sizes[0] > 1 else sizes[1] + 1
+    return 1 << min(sizes[0], 62) if kind == "hypercube" else math.prod(sizes)
 
 
 def _is_base64(text: str, size: int | None) -> bool:

@@ -18,7 +18,7 @@ from netdp.planning.audience import DRAWS, audience
 from netdp.planning.policy import Policy
 from netdp.planning.table import calibrations, noise_for
 from netdp.planning.target import Target
-from netdp.protocols import ErdosRenyiGossip, Gossip, RandomizedGossip, VaryingGossip
+from netdp.protocols import ErdosRenyiGossip, Gossip, PushSum, RandomizedGossip, VaryingGossip
 from netdp.views import GossipView
 
 from .certify import Certificate, certify
@@ -42,14 +42,16 @@ def _gossip(
     progress: Progress | None = None,
 ) -> Gossip:
     target = Target(protocol.graph, epsilon, delta, scope)
-    who = audience(protocol.graph, observers, coalitions, colluders=colluders, seed=seed, draws=draws)
+    who = audience(
+        protocol.graph, observers, coalitions, colluders=colluders, seed=seed, draws=draws, mixing=protocol.mixing
+    )
     return with_noise(protocol, target, certify(protocol, target, who, progress))
 
 
 @calibrations.register
 def _first_message(
-    protocol: VaryingGossip | RandomizedGossip | ErdosRenyiGossip, epsilon: float | None, delta: float
-) -> VaryingGossip | RandomizedGossip | ErdosRenyiGossip:
+    protocol: VaryingGossip | RandomizedGossip | ErdosRenyiGossip | PushSum, epsilon: float | None, delta: float
+) -> VaryingGossip | RandomizedGossip | ErdosRenyiGossip | PushSum:
     """Somebody's first message is x + ση itself, and no view is worth more than all of them: the noise of local DP."""
     return protocol.replace(sigma=noise_for(protocol.sensitivity, epsilon, delta))
 
@@ -68,7 +70,7 @@ def with_noise(protocol: Gossip, target: Target, certificate: Certificate) -> Go
             "allow a larger epsilon or delta"
         )
     calibrated = protocol.replace(sigma=sigma)
-    if certificate.examined == 0:  # known without accounting: the factor of a first message
+    if certificate.examined == 0:  # known without accounting for single sets
         return calibrated
     again = factors(GossipView(calibrated, certificate.observers)).values
     needed = target.demand(again, certificate.observers).value * calibrated.sensitivity**2

@@ -16,6 +16,7 @@ that does not depend on x.
 
 from __future__ import annotations
 
+import math
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -23,7 +24,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
+from netdp.accounting import account
 from netdp.accounting.gossip.exact import factors, strongest_masks
+from netdp.errors import Unsupported
 from netdp.numerics.arrays import FloatArray, Progress
 from netdp.planning.audience import Audience
 from netdp.planning.target import Target
@@ -66,6 +69,8 @@ def certify(protocol: Gossip, target: Target, who: Audience, progress: Progress 
     >>> round(found.worst_factor, 4), found.covered                  # the curator's limit is 1/15 = 0.0667
     (0.0703, 16)
     """
+    if who.any_of > 1:
+        return _any_coalition(protocol, target, who, progress)
     sets = who.sets(symmetric=target.symmetric)
     if protocol.masks == 0 and target.scope == "worst":
         return _first_message_seen(protocol, target, sets[0], len(who.singles) + len(who.coalitions))
@@ -104,6 +109,29 @@ def certify(protocol: Gossip, target: Target, who: Audience, progress: Progress 
         slack=max(entry[5] for entry in found),
         examined=len(found),
         covered=len(who.singles) + len(who.coalitions),
+    )
+
+
+def _any_coalition(protocol: Gossip, target: Target, who: Audience, progress: Progress | None) -> Certificate:
+    """Against any so many parties: the bound that holds for every party and all of them (`netdp.accounting.coalitions`)."""
+    if target.hops or target.scope == "mean":
+        raise Unsupported(
+            f"scope {target.scope!r} needs to know where the observers are, and any {who.any_of} parties may be anywhere; ask for "
+            'scope="worst" or a policy, or name the coalitions, coalitions=[[0, 1], …]'
+        )
+    loss = account(protocol, colluders=who.any_of, progress=progress)
+    assert loss.factor is not None
+    asked = target.demand(np.asarray(loss.factor), ())
+    found = loss.found if target.scope == "worst" else None  # the worst of all is not the worst under a policy
+    return Certificate(
+        demand=asked.value,
+        party=asked.party if found is None else found.target,
+        observers=() if found is None else found.observers.parties,
+        worst_factor=float(np.nanmax(loss.factor)),
+        claim=loss.claim,
+        slack=loss.slack,
+        examined=0,
+        covered=math.comb(protocol.n, who.any_of),
     )
 
 

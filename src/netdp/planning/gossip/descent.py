@@ -9,13 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from netdp.accounting.gossip.iteration import loss_energy
+from netdp.accounting.gossip.redrawn_descent import redrawn_descent_loss
 from netdp.errors import InvalidValue
 from netdp.graphs import Graph
 from netdp.graphs.symmetry import vertex_transitive
 from netdp.numerics.arrays import Progress
-from netdp.numerics.checks import positive
-from netdp.planning.table import calibrations, noise_for
-from netdp.protocols import GossipDescent
+from netdp.numerics.checks import count, positive
+from netdp.planning.table import calibrations, checked_target, noise_for
+from netdp.planning.token.calibrate import smallest
+from netdp.protocols import ErdosRenyiDescent, GossipDescent
 from netdp.views import observer_set
 
 
@@ -36,7 +38,9 @@ def worst_energy(
     1.2
     """
     if observers is None:
-        alike = targets is None and isinstance(protocol.graph, Graph) and vertex_transitive(protocol.graph)
+        alike = (
+            targets is None and isinstance(protocol.graph, Graph) and vertex_transitive(protocol.graph, protocol.mixing)
+        )
         sets: list[tuple[int, ...]] = [(v,) for v in range(1 if alike else protocol.n)]
     else:
         sets = [observer_set(protocol.graphs[0], group) for group in observers]
@@ -70,3 +74,16 @@ def _descent(
     """`observers`: sets that look together; every single party by default. `energy` spares the work if `worst_energy` is known."""
     energy = worst_energy(protocol, observers) if energy is None else positive("energy", energy)
     return protocol.replace(sigma=noise_for(protocol.sensitivity * math.sqrt(energy), epsilon, delta))
+
+
+@calibrations.register
+def _redrawn(protocol: ErdosRenyiDescent, epsilon: float, delta: float, *, colluders: int = 1) -> ErdosRenyiDescent:
+    """The smallest σ (within 0.1 %) that meets the target before the graphs are drawn, against any so many parties."""
+    together = count("colluders", colluders)
+    local = noise_for(protocol.sensitivity * math.sqrt(protocol.iterations), epsilon, delta)
+    aim, delta = checked_target(epsilon, delta)
+
+    def loss(sigma: float) -> float:
+        return float(redrawn_descent_loss(protocol.replace(sigma=sigma), together).epsilon(delta))
+
+    return protocol.replace(sigma=smallest(loss, aim, 0.7 * local))

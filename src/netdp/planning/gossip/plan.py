@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from netdp.accounting import account
 from netdp.accounting.gossip.statements import certified_statement
 from netdp.errors import InvalidValue, Unsupported
 from netdp.graphs import Graph
+from netdp.graphs.mixing import Mixing
 from netdp.numerics.arrays import Progress
 from netdp.numerics.checks import count
 from netdp.numerics.rounding import rounded_up
@@ -26,6 +28,7 @@ from netdp.planning.policy import Policy
 from netdp.planning.target import Target
 from netdp.privacy import Guarantee, Observers
 from netdp.protocols import Gossip
+from netdp.utility.limits import Limit, limits
 from netdp.utility.spectral import SpectralError
 
 from .calibrate import with_noise
@@ -89,9 +92,7 @@ class GossipPlan(Plan):
         return {
             "graph": {"name": graph.name, "n": graph.n, "m": graph.m, "digest": graph.digest},
             **super().to_dict(),
-            "scope": scope
-            if isinstance(scope, str)
-            else {"policy": scope.source, "rules": [asdict(r) for r in scope.rules]},
+            "scope": scope if isinstance(scope, str) else {"policy": scope.source, "rules": scope.describe_rules()},
         }
 
 
@@ -107,7 +108,7 @@ def plan(
     seed: int = 0,
     draws: int = DRAWS,
     sensitivity: float = 1.0,
-    mixing: str = "metropolis",
+    mixing: Mixing = "metropolis",
     max_rounds: int = 200,
     spread: float | None = None,
     kinds: Sequence[str] = KINDS,
@@ -137,8 +138,8 @@ def plan(
     if target.mu == 0:
         target.demand(_neighbours_seen(graph), (0,))  # refuses, naming a pair
         raise Unsupported(f"no noise level meets epsilon = {epsilon} at delta = {delta}; ask for delta > 0")
-    who = audience(graph, observers, coalitions, colluders=colluders, seed=seed, draws=draws)
-    errors = SpectralError(graph, mixing, max_rounds)
+    who = audience(graph, observers, coalitions, colluders=colluders, seed=seed, draws=draws, mixing=base.mixing)
+    errors = SpectralError(graph, base.mixing, max_rounds)
     search = Search(base, target, who, errors, width)
     options: list[GossipOption] = []
     notes: list[str] = []
@@ -167,8 +168,10 @@ def plan(
         if "masked" in kinds:
             add("masked", found)
         if "masked, refreshed" in kinds and found is not None:
-            both = search.masked_refreshed(found.protocol)
-            if both is None:
+            both = search.masked_refreshed(found.protocol) if colluders == 1 else None
+            if colluders > 1:
+                notes.append("masked, refreshed: not offered, the bound for any coalition counts the masks only")
+            elif both is None:
                 notes.append(
                     "masked, refreshed: not searched, there are too many messages to follow fresh noise through quickly"
                 )
@@ -191,21 +194,34 @@ def plan(
         local_rmse=base.sensitivity / (target.mu * math.sqrt(graph.n)),
         curator_rmse=base.sensitivity / (target.mu * graph.n),
         notes=tuple(notes),
+        limit=_limit(base, target, who),
         graph=graph,
         target=target,
         audience=who,
     )
 
 
+def _limit(base: Gossip, target: Target, who: Audience) -> Limit | None:
+    """What no protocol on the graph can do, where the target is one ε for everybody against everybody."""
+    if target.epsilon is None or target.scope != "worst" or not (who.everybody or who.any_of > 1):
+        return None
+    return limits(base.graph, target.epsilon, target.delta, colluders=who.any_of, sensitivity=base.sensitivity)
+
+
 def _promise(protocol: Gossip, certificate: Certificate, who: Audience) -> Guarantee:
     """The worst loss of any pair or coalition looked at, also outside the scope, for every party."""
     factor = np.full(protocol.n, certificate.worst_factor)
     loss = certified_statement(protocol, factor, (), certificate.claim, certificate.slack, (f"against {who.words}",))
+    if who.any_of > 1:
+        said = account(protocol, colluders=who.any_of)
+        return replace(said, curve=loss.curve, factor=factor)
     return replace(loss, observers=Observers(roles=("worst-placed party or coalition",)), names=protocol.graph.labels)
 
 
 def _why_no_better(graph: Graph, certificate: Certificate) -> list[str]:
     """Say so when the party that decides is cut off from most honest parties: no mask can hide it among them."""
+    if not certificate.observers:
+        return []
     honest = [v for v in range(graph.n) if v not in set(certificate.observers)]
     rest = graph.subgraph(honest)
     component = rest.components()

@@ -16,8 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from netdp.accounting.coalitions.currents import Network, nearest, worst_removal
 from netdp.accounting.gossip.exact import factors
 from netdp.accounting.gossip.krylov import seen_space
+from netdp.graphs.symmetry import vertex_transitive
 from netdp.numerics.arrays import FloatArray
 from netdp.planning.audience import Audience
 from netdp.planning.target import Target
@@ -50,14 +52,17 @@ class Search:
 
     def __init__(self, base: Gossip, target: Target, who: Audience, errors: SpectralError, spread: float) -> None:
         self.base, self.target, self.errors, self.spread = base, target, errors, spread
-        self.sample = _sample(base, target, who)
+        self.any_of = who.any_of
+        self.sample = _sample(base, target, who) if self.any_of == 1 else []
         self.everyone = who.sets(symmetric=target.symmetric)
+        # without masks a neighbour sees the first message, whatever follows: nothing to account for
+        self.neighbours_decide = target.scope == "worst" or self.any_of > 1
 
     def plain(self) -> Finding | None:
         """No refresh, no masks."""
         rounds = np.arange(self.errors.rounds + 1)
         demand = np.full(len(rounds), 1.0 / self.target.mu**2)
-        if self.target.scope != "worst":
+        if not self.neighbours_decide:
             demand = self._nested_demand()
         return self._fewest_rounds([(0.0, demand)])
 
@@ -75,7 +80,7 @@ class Search:
             for accelerated in (False, True):
                 for refresh in REFRESH:
                     p = self.base.replace(rounds=T, refresh=refresh, accelerated=accelerated)
-                    demand = neighbours if self.target.scope == "worst" else self._sampled_demand(p)
+                    demand = neighbours if self.neighbours_decide else self._sampled_demand(p)
                     if demand > 0:
                         found.append(Finding(p, self._squared_error(p, demand)))
         return _fewest(found)
@@ -118,6 +123,8 @@ class Search:
         """For every κ in `MASKS`, what all first messages would demand: one diagonalisation of L′ per set serves all κ."""
         n = self.base.graph.n
         demands = np.zeros(len(MASKS))
+        if self.any_of > 1:
+            return self._demands_of_any()
         for members in self.everyone if n <= _ALL_UP_TO else self.sample:
             view = GossipView(self.base, members)
             honest = np.flatnonzero(view.hidden)
@@ -129,6 +136,20 @@ class Search:
             for i, masks in enumerate(MASKS):
                 factor[honest] = squares @ (1.0 / (1.0 + masks * np.maximum(energies, 0.0)))
                 demands[i] = max(demands[i], self.target.demand(factor, members).value)
+        return demands
+
+    def _demands_of_any(self) -> FloatArray:
+        """The same for any so many parties together, about a few parties of few neighbours."""
+        graph = self.base.graph
+        order = np.argsort(graph.degrees, kind="stable")
+        few = order[:: max(1, len(order) // 4)][:4] if not vertex_transitive(graph) else order[:1]
+        demands = np.zeros(len(MASKS))
+        for u in few.tolist():
+            near = nearest(graph, u, _ALL_UP_TO)
+            part, place = graph.subgraph(near.tolist()), near.tolist().index(u)
+            for i, masks in enumerate(MASKS):
+                factor = worst_removal(Network(part, masks), place, self.any_of, budget=40).upper
+                demands[i] = max(demands[i], factor / self.target.mu**2)
         return demands
 
     def _nested_demand(self) -> FloatArray:
@@ -157,7 +178,7 @@ class Search:
     def _few_rounds(self) -> Iterator[int]:
         if self.errors.rounds < 2:  # fresh noise enters before the second send
             return
-        if self.target.scope == "worst":  # nothing is accounted for
+        if self.neighbours_decide:
             yield from sorted({round(T) for T in np.geomspace(2, self.errors.rounds, 40)})
             return
         b, sets = self._boundary(), len(self.everyone)

@@ -14,6 +14,7 @@ import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
+from netdp.accounting.coalitions.masked import smallest_components
 from netdp.accounting.masked.cuts import cut_probability, partners_needed
 from netdp.accounting.masked.sums import component_curve, component_sizes, fewest_honest
 from netdp.errors import InvalidValue, Unsupported
@@ -72,10 +73,7 @@ def fewest_together(
         if protocol.mask_graph is None or isinstance(protocol.masks, int):
             return fewest_honest(protocol, number), cut_probability(protocol, number)
         if number > 1:
-            raise Unsupported(
-                f"colluders={number}: which {number} parties cut the most off a given mask graph is not searched for; "
-                'name the sets, coalitions=[[0, 1], …], or share pads between all pairs, masks="complete"'
-            )
+            return int(smallest_components(protocol.mask_graph, number)[0].min()), 0.0
         sets = [(v,) for v in range(protocol.n)]
     if protocol.mask_graph is None:
         return fewest_honest(protocol, max(len(members) for members in sets)), 0.0

@@ -3,53 +3,125 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 import numpy as np
 
 from netdp.accounting import account
+from netdp.accounting.table import certified
 from netdp.accounting.token.known_path import path_energy_blocks
-from netdp.errors import Unsupported
-from netdp.graphs.symmetry import vertex_transitive
+from netdp.errors import InvalidValue, Unsupported
+from netdp.numerics.checks import count
 from netdp.planning.table import calibrations, checked_target, noise_for
 from netdp.privacy import Observers
-from netdp.protocols import GraphWalkSum, PathSum, RingSum
+from netdp.protocols import GraphWalkSum, PathSum, RingSum, WalkDescent
 from netdp.views import observer_set
 
 from .calibrate import smallest
+
+W = TypeVar("W", bound=GraphWalkSum | WalkDescent)
 
 _MOST = 64  # observers that are looked at one by one on a graph
 
 
 @calibrations.register
 def _known_path(protocol: RingSum | PathSum, epsilon: float, delta: float) -> RingSum | PathSum:
-    """The worst pair of all decides; μ is proportional to 1/σ."""
+    """The worst pair of all decides; μ is proportional to 1/σ. With Laplace noise σ is searched for."""
+    if protocol.law == "laplace":
+        return _laplace(protocol, *checked_target(epsilon, delta))
     worst = math.sqrt(max(float(np.nanmax(rows)) for _, rows in path_energy_blocks(protocol)))
     if not math.isfinite(worst):
         raise Unsupported("without closing noise the last users have no protection at all; set closing=True")
     return protocol.replace(sigma=noise_for(protocol.sigma * worst, epsilon, delta))
 
 
-@calibrations.register
-def _graph_walk(
-    protocol: GraphWalkSum, epsilon: float, delta: float, *, observers: Iterable[int | str] | int | str | None = None
-) -> GraphWalkSum:
-    """Against every single user (one stands for all on rings, tori, hypercubes, complete graphs), or each of `observers`."""
-    epsilon, delta = checked_target(epsilon, delta)
-    if observers is not None:
-        who = observer_set(protocol.graph, observers)
-    elif vertex_transitive(protocol.graph):
-        who = (0,)
-    elif protocol.n <= _MOST:
-        who = tuple(range(protocol.n))
-    else:
+def _laplace(protocol: RingSum | PathSum, epsilon: float, delta: float) -> RingSum | PathSum:
+    if protocol.n > _MOST:
         raise Unsupported(
-            f"{protocol.n} observers one by one take too long; name some, observers=[…], and the result holds for those only"
+            f"law='laplace' with {protocol.n} users: every observer's losses are composed one by one, which is offered up to "
+            f"{_MOST} users; take law='gaussian', or state sigma and account(protocol, [v]) for the observers of interest"
         )
 
     def worst(sigma: float) -> float:
         one = protocol.replace(sigma=sigma)
-        return max(account(one, Observers((v,))).worst_epsilon(delta) for v in who)
+        return max(account(one, Observers((v,))).worst_epsilon(delta) for v in range(protocol.n))
 
-    guess = noise_for(protocol.sensitivity * math.sqrt(protocol.steps * protocol.tokens) / protocol.n, epsilon, delta)
-    return protocol.replace(sigma=smallest(worst, epsilon, guess))
+    if not math.isfinite(worst(protocol.sigma)):
+        raise Unsupported("without closing noise the last users have no protection at all; set closing=True")
+    return protocol.replace(sigma=smallest(worst, epsilon, protocol.sigma))
+
+
+@calibrations.register
+def _graph_walk(
+    protocol: GraphWalkSum,
+    epsilon: float,
+    delta: float,
+    *,
+    observers: Iterable[int | str] | int | str | None = None,
+    colluders: int = 1,
+) -> GraphWalkSum:
+    return noise_on_graph(protocol, epsilon, delta, observers, colluders)
+
+
+def noise_on_graph(
+    protocol: W,
+    epsilon: float,
+    delta: float,
+    observers: Iterable[int | str] | int | str | None = None,
+    colluders: int = 1,
+    **options: Any,
+) -> W:
+    """The least σ of a walk on a graph against any `colluders` users together, or against each of `observers` alone."""
+    epsilon, delta = checked_target(epsilon, delta)
+    walk: Any = protocol
+    loss = worst_loss(walk, observers, colluders, **options)
+
+    def worst(sigma: float) -> float:
+        return loss(walk.replace(sigma=sigma), delta)
+
+    sigma = noise_for(walk.sensitivity * math.sqrt(walk.steps * walk.tokens) / walk.n, epsilon, delta)
+    if observers is None and "targets" in certified.options(protocol):
+        sigma, done = _by_the_worst_pair(walk, epsilon, delta, colluders, sigma, options)
+        if done:
+            return walk.replace(sigma=sigma)  # type: ignore[no-any-return]
+    calibrated: W = walk.replace(sigma=smallest(worst, epsilon, sigma))
+    return calibrated
+
+
+def _by_the_worst_pair(
+    walk: Any, epsilon: float, delta: float, colluders: int, sigma: float, options: dict[str, Any]
+) -> tuple[float, bool]:
+    """σ that the worst coalition found asks for, and whether it does for all: then it is the least.
+
+    All pairs are accounted for only to find the worst one and in the end: a search over all of them takes many times longer.
+    """
+    seen: set[tuple[Any, int]] = set()
+    while True:
+        loss = account(walk.replace(sigma=sigma), colluders=colluders, **options)
+        if seen and loss.worst_epsilon(delta) <= epsilon:
+            return sigma, True
+        found = loss.found
+        pair = None if found is None else (found.observers, found.target)
+        if found is None or pair is None or pair in seen:  # a bound that no single pair attains
+            return sigma, False
+        seen.add(pair)
+
+        def alone(sigma: float, found: Any = found) -> float:
+            one = account(walk.replace(sigma=sigma), found.observers, targets=[found.target], **options)
+            return float(one.epsilon(delta)[found.target])
+
+        sigma = smallest(alone, epsilon, sigma)
+
+
+def worst_loss(
+    protocol: Any, observers: Iterable[int | str] | int | str | None, colluders: int, **options: Any
+) -> Callable[[Any, float], float]:
+    """The largest ε at δ that any of the observers asked for learns about anybody, as a function of the protocol."""
+    if observers is None:
+        count("colluders", colluders)
+        return lambda one, delta: account(one, colluders=colluders, **options).worst_epsilon(delta)
+    if colluders != 1:
+        raise InvalidValue("give observers=[…], each alone, or colluders=f, not both")
+    who = observer_set(protocol.network, observers)
+    return lambda one, delta: max(account(one, Observers((v,)), **options).worst_epsilon(delta) for v in who)

@@ -2,6 +2,7 @@
 
 All ways estimate the mean of n values from an interval of length Δ. Their errors (root mean square, over noise and walk):
 
+    ring, new orders     K rounds, each in a new random order: σ/(n√K), σ the noise of a round
     ring, one round      the token holds the sum with the noises at hops 0 and n−1 and the closing noise: √3·σ/n
     walk of T steps      mean of T contributions of users drawn with replacement: √((σ² + v)/T), v ≤ Δ²/4 the values' variance
     local DP             everybody publishes its value once: σ/√n
@@ -24,8 +25,9 @@ from netdp.planning.base import Option, Plan
 from netdp.planning.calibrate import calibrate
 from netdp.planning.table import checked_target
 from netdp.privacy import Claim, GaussianCurve, Guarantee, Observers, SharedCurve, everywhere, gaussian_mu
-from netdp.protocols import RingSum, WalkSum
+from netdp.protocols import RingSum, SecretRingSum, WalkSum
 from netdp.utility import expected_error
+from netdp.utility.limits import curator_limit
 
 from .calibrate import calibrate_walk
 
@@ -38,6 +40,7 @@ _WALKS = {
     "receiver-known": "walk, receiver known",
     "known": "walk, sender known",
 }
+_ORDERS = {"known": "ring, new random orders", "hidden": "ring, new secret orders"}
 _RING_CHECKED = 2000  # users up to which every pair of the ring is accounted for; beyond, μ ≤ √K·Δ/σ is used
 
 
@@ -66,7 +69,8 @@ def plan_token(
 ) -> TokenPlan:
     """Compare a ring and walks (T = visits·n, over each of the three channels of `WalkSum`) at a certified (ε, δ).
 
-    On a ring two colluders leave those between them without protection, so it is offered against single observers only.
+    On a fixed ring two colluders leave those between them without protection, so it is offered against single observers only;
+    against more a ring in a new random order every round (`SecretRingSum`, as many rounds as a walk has visits).
     σ is rounded up to four digits, and what is promised is certified for the rounded value.
 
     >>> plan = plan_token(50, epsilon=2.0, delta=1e-4, visits=20)
@@ -89,7 +93,9 @@ def plan_token(
         options.append(Option(name, found, promise, expected_error(found), float(visits)))
     most = float(gaussian_mu(epsilon, delta))
     if colluders == 1 and n >= 3:
-        options.append(_ring(n, sensitivity, most, epsilon, delta))
+        options.append(one_round(n, sensitivity, most, epsilon, delta))
+    if colluders > 1 and n > colluders + 1:
+        options += [_new_orders(n, visits, sender, sensitivity, epsilon, delta, colluders) for sender in _ORDERS]
     options.sort(key=lambda option: option.rmse)
     return TokenPlan(
         tuple(options),
@@ -101,6 +107,7 @@ def plan_token(
         n=n,
         sensitivity=sensitivity,
         colluders=colluders,
+        limit=curator_limit(n, epsilon, delta, colluders=colluders, sensitivity=sensitivity),
         notes=(_ANONYMOUS,),
     )
 
@@ -112,7 +119,8 @@ def _against_anybody(loss: Guarantee, n: int, colluders: int) -> Guarantee:
     return replace(loss, curve=everywhere(one, (n,)), factor=None, observers=_worst_placed(colluders))
 
 
-def _ring(n: int, sensitivity: float, most: float, epsilon: float, delta: float) -> Option:
+def one_round(n: int, sensitivity: float, most: float, epsilon: float, delta: float) -> Option:
+    """A token that goes round a ring once, with the noise that every pair of users asks for."""
     ring = RingSum(n, 1, sigma=rounded_up(sensitivity / most * (1 + 1e-9)), sensitivity=sensitivity)
     mu, claim = sensitivity / ring.sigma, Claim.UPPER
     if n <= _RING_CHECKED:
@@ -123,6 +131,17 @@ def _ring(n: int, sensitivity: float, most: float, epsilon: float, delta: float)
         account(ring, [0]), curve=GaussianCurve(np.full(n, mu)), factor=None, claim=claim, observers=_worst_placed(1)
     )
     return Option("ring, one round", ring, promise, expected_error(ring), 1.0)
+
+
+def _new_orders(
+    n: int, rounds: int, sender: str, sensitivity: float, epsilon: float, delta: float, colluders: int
+) -> Option:
+    found = calibrate(
+        SecretRingSum(n, rounds, 1.0, sender=sender, sensitivity=sensitivity), epsilon, delta, colluders=colluders
+    )
+    found = found.replace(sigma=rounded_up(found.sigma))
+    promise = _against_anybody(account(found, list(range(colluders))), n, colluders)
+    return Option(_ORDERS[sender], found, promise, expected_error(found), float(rounds))
 
 
 def _worst_placed(colluders: int) -> Observers:

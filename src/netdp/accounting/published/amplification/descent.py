@@ -29,12 +29,14 @@ from netdp.errors import InvalidValue, Unsupported
 from netdp.privacy import Claim, Guarantee, RenyiCurve
 from netdp.protocols.walk import WalkDescent
 
+from ..random_walks import on_a_graph
 from .tokens import (
     GAUSSIAN_ERRATUM,
     advanced_composition,
     local_epsilon,
     local_sigma,
     published_table,
+    uniform_draws,
     visits_2022,
 )
 
@@ -135,14 +137,21 @@ def informal_amplification(n: int) -> float:
 
 
 @published.register
-def _walk_descent(protocol: WalkDescent, observers: tuple[int, ...], *, version: str = "2022") -> Guarantee:
-    """The theorem of 2022, every δ budgeted in equal parts; or version="lecture", the authors' informal statement.
+def _walk_descent(protocol: WalkDescent, observers: tuple[int, ...], *, version: str | None = None) -> Guarantee:
+    """The theorem of 2022, every δ budgeted in equal parts; or version="lecture", the authors' informal statement. On a graph
+    the formulas of 2024 and 2025 (`random_walks`).
 
     Parts: the conversion from Rényi DP; the number of contributions unless it is capped; with known senders the number of
     spotted ones, their own δ₀, and their composition.
     """
+    if protocol.graph is not None:
+        return on_a_graph(protocol, observers, version)
+    if protocol.tokens > 1:
+        raise Unsupported(f"the papers analyse one token, got tokens={protocol.tokens}; ask for method='certified'")
+    version = "2022" if version is None else version
     if version not in VERSIONS:
         raise InvalidValue(f"unknown version {version!r} for descent; choose one of {', '.join(VERSIONS)}")
+    uniform_draws(protocol)
     if version == "lecture":
         return _lecture(protocol, observers)
     if protocol.expansion > 1:

@@ -31,7 +31,7 @@ from netdp.numerics.arrays import FloatArray
 from netdp.numerics.checks import positive, probability
 from netdp.privacy import Adjacency, Claim, Guarantee, ProfileCurve
 from netdp.protocols.ring import RingHistogram, RingSum
-from netdp.protocols.walk import WalkHistogram, WalkSum
+from netdp.protocols.walk import WalkDescent, WalkHistogram, WalkSum
 
 VERSIONS = ("2021", "2022")
 REFERENCES = (
@@ -41,6 +41,11 @@ REFERENCES = (
 GAUSSIAN_ERRATUM = (
     "ε = √(2 ln(1.25/δ₀))Δ/σ is proved for ε < 1 only. At ε = 10, δ₀ = 1e-6 the same σ really has ε = 10.25; at ε < 1 it "
     "wastes noise (ε = 1: really 0.78)."
+)
+LAPLACE_ERRATUM = (
+    "Perturb may be the Laplace mechanism, one contribution being purely ε-DP. The sum of l of them is not purely ε/√l-DP, as the "
+    "long cycles of Theorem 3 have it: a shift loses up to ε in any sum of Laplace noises, and ε/√l only at a δ: ε = 0.1, l = 16: "
+    "δ(ε/4) = 0.00058."
 )
 RING_ERRATA = (
     "Theorems 1 and 2: the view stops at v's last visit. When the token is released, what was added after that visit "
@@ -106,6 +111,15 @@ def local_epsilon(sigma: float, delta0: float, sensitivity: float = 1.0) -> floa
     probability("delta0", delta0)
     positive("sigma", sigma)
     return math.sqrt(2.0 * math.log(1.25 / delta0)) * positive("sensitivity", sensitivity) / sigma
+
+
+def laplace_epsilon(sigma: float, sensitivity: float = 1.0) -> float:
+    """√2·Δ/σ: one Laplace contribution of standard deviation σ, purely.
+
+    >>> round(laplace_epsilon(10.0), 4)
+    0.1414
+    """
+    return math.sqrt(2.0) * positive("sensitivity", sensitivity) / positive("sigma", sigma)
 
 
 def local_sigma(epsilon: float, delta0: float, sensitivity: float = 1.0) -> float:
@@ -294,6 +308,16 @@ def histogram_2022(
 def _ring_sum(protocol: RingSum, observers: tuple[int, ...]) -> Guarantee:
     _alone(observers)
 
+    if protocol.law == "laplace":
+        pure = laplace_epsilon(protocol.sigma, protocol.sensitivity)
+        return published_table(
+            lambda delta: theorem1(pure, protocol.rounds, delta),
+            protocol.n,
+            observers,
+            RING_ERRATA,
+            ("δ₀ = 0, δ′ = δ",),
+        )
+
     def epsilon(delta: float) -> float:
         one = local_epsilon(protocol.sigma, delta / (2 * protocol.rounds), protocol.sensitivity)
         return theorem1(one, protocol.rounds, delta / 2)
@@ -333,11 +357,23 @@ def _ring_histogram(protocol: RingHistogram, observers: tuple[int, ...]) -> Guar
 def _walk_sum(protocol: WalkSum, observers: tuple[int, ...], *, version: str | None = None) -> Guarantee:
     """`version`: "2022" where the sender is hidden, else "2021", the one whose view shows the sender."""
     version = ("2022" if protocol.sender == "hidden" else "2021") if version is None else _version(version)
+    uniform_draws(protocol)
     if protocol.tokens > 1:
         raise Unsupported(f"the papers analyse one token, got tokens={protocol.tokens}; ask for method='certified'")
     if version == "2022":
         _hidden(protocol.sender)
     n, steps = protocol.n / len(observers), protocol.steps
+    if protocol.law == "laplace":
+        if version == "2022":
+            raise Unsupported("the theorem of 2022 is stated for Gaussian noise; version='2021' leaves the noise open")
+        pure, errata = laplace_epsilon(protocol.sigma, protocol.sensitivity), (*WALK_ERRATA[version], LAPLACE_ERRATUM)
+        return published_table(
+            lambda delta: theorem3_2021(n, steps, pure, delta / 2, delta / 2),
+            None,
+            observers,
+            errata,
+            ("δ₀ = 0, δ′ = δ̂ = δ/2", f"version {version}"),
+        )
 
     def epsilon(delta: float) -> float:
         third = delta / 3
@@ -355,6 +391,9 @@ def _walk_sum(protocol: WalkSum, observers: tuple[int, ...], *, version: str | N
 def _walk_histogram(protocol: WalkHistogram, observers: tuple[int, ...], *, version: str | None = None) -> Guarantee:
     if version is not None and _version(version) == "2021":
         raise Unsupported("the version of 2021 has no theorem for histograms on a walk; version='2022' has")
+    if protocol.graph is not None or protocol.tokens > 1:
+        raise Unsupported("the papers have histograms for one token on the complete graph; ask for method='certified'")
+    uniform_draws(protocol)
     _hidden(protocol.sender)
     _has_loss(protocol)
     n, steps = protocol.n / len(observers), protocol.steps
@@ -366,6 +405,12 @@ def _walk_histogram(protocol: WalkHistogram, observers: tuple[int, ...], *, vers
 
     split = ("(N_v + T/n)δ₀ = δ′ = δ̂ = δ/3", "version 2022")
     return published_table(epsilon, None, observers, WALK_ERRATA["2022"], split)
+
+
+def uniform_draws(protocol: WalkSum | WalkHistogram | WalkDescent) -> None:
+    """The papers draw all users alike."""
+    if protocol.weights is not None:
+        raise Unsupported("the papers draw all users alike, got weights; ask for method='certified'")
 
 
 def published_table(

@@ -1,0 +1,137 @@
+"""A private mean by a token that keeps to the links of a graph: which walk has the least error at a certified (ε, δ)?
+
+    metropolis   every user is visited equally often; on uneven graphs it waits at users with few links
+    simple       to a uniformly random neighbour: faster, but users count in proportion to their links, and that is an error
+    ring         if the graph is a ring: round it once, as `plan_token` offers it
+
+Against any `colluders` users, whoever they are: `account(protocol, colluders=…)`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from netdp.accounting.front import account
+from netdp.accounting.token.graph_walk import hitting_law
+from netdp.errors import NetdpError, Unsupported
+from netdp.graphs import Graph
+from netdp.numerics.checks import count
+from netdp.numerics.rounding import rounded_up
+from netdp.planning.base import Option
+from netdp.planning.calibrate import calibrate
+from netdp.planning.table import checked_target, noise_for
+from netdp.privacy import gaussian_mu
+from netdp.protocols import GraphWalkSum
+from netdp.utility import expected_error
+
+from .calibrate import smallest
+from .plan import TokenPlan, one_round
+
+_WALKS = {"metropolis": "walk, everybody equally often", "simple": "walk, to a random neighbour"}
+
+
+def plan_token_on(
+    graph: Graph, epsilon: float, delta: float, *, visits: int = 20, sensitivity: float = 1.0, colluders: int = 1
+) -> TokenPlan:
+    """Compare walks along the links of a graph (T = visits·n), and a round of the ring if it is one, at a certified (ε, δ).
+
+    σ is rounded up to four digits, and what is promised is certified for the rounded value.
+
+    >>> from netdp import graphs
+    >>> plan = plan_token_on(graphs.star(4), epsilon=4.0, delta=1e-4, visits=5)
+    >>> len(plan.options), plan.guarantee.worst_epsilon(1e-4) <= 4.0
+    (2, True)
+    """
+    count("visits", visits)
+    graph.require_connected("a walk")
+    epsilon, delta = checked_target(epsilon, delta)
+    many = count("colluders", colluders)
+    most = float(gaussian_mu(epsilon, delta))
+    options: list[Option] = []
+    notes: list[str] = []
+    even = bool((graph.degrees == graph.degrees[0]).all())
+    for walk, name in _WALKS.items():
+        if even and walk == "simple":
+            continue  # the same up to waiting
+        draft = GraphWalkSum(graph, visits * graph.n, sigma=1.0, walk=walk, sensitivity=sensitivity)
+        try:
+            options.append(_option(name, draft, epsilon, delta, many, float(visits)))
+        except NetdpError as problem:
+            notes.append(f"{name}: {problem}")
+    if many == 1 and graph.n >= 3 and even and graph.m == graph.n and _in_order(graph):
+        options.append(one_round(graph.n, sensitivity, most, epsilon, delta))
+    if not options:
+        raise Unsupported(f"no token on {graph.name} meets this: {'; '.join(notes)}")
+    options.sort(key=lambda option: option.rmse)
+    against = "any single user" if many == 1 else f"any {many} users together"
+    return TokenPlan(
+        tuple(options),
+        epsilon,
+        delta,
+        f"holds for every user of {graph.name}, against {against}",
+        local_rmse=sensitivity / most / math.sqrt(graph.n),
+        curator_rmse=sensitivity / most / graph.n,
+        n=graph.n,
+        sensitivity=sensitivity,
+        colluders=many,
+        notes=tuple(notes),
+    )
+
+
+def _option(name: str, draft: GraphWalkSum, epsilon: float, delta: float, colluders: int, visits: float) -> Option:
+    """With the noise that the worst coalition found asks for, if that does for all; else with what all together ask for.
+
+    All coalitions are accounted for as seldom as possible: that is what takes long.
+    """
+    start = noise_for(draft.sensitivity * math.sqrt(draft.steps * draft.tokens) / draft.n, epsilon, delta)
+    members, target = _closest(draft)
+    tried = set()
+    while (members, target) not in tried:
+        tried.add((members, target))
+        start = _alone(draft, members, target, epsilon, delta, start)
+        found = draft.replace(sigma=rounded_up(start))
+        promise = account(found, colluders=colluders)
+        if promise.worst_epsilon(delta) <= epsilon:
+            return Option(name, found, replace(promise, factor=None), expected_error(found), visits)
+        if promise.found is None:
+            break
+        members, target = promise.found.observers.parties, promise.found.target
+    options: dict[str, Any] = {"colluders": colluders}
+    found = calibrate(draft.replace(sigma=start), epsilon, delta, **options)
+    found = found.replace(sigma=rounded_up(found.sigma))
+    return Option(name, found, replace(account(found, **options), factor=None), expected_error(found), visits)
+
+
+def _closest(draft: GraphWalkSum) -> tuple[tuple[int, ...], int]:
+    """The pair v, u between whom the token goes most directly: mean 1/l over the steps l from u to u or v."""
+    rows, n = draft.transition, draft.n
+    horizon = min(draft.steps, 8 * n)
+    shares = 1.0 / np.arange(1, horizon + 1)
+    direct = {
+        ((v,), u): float(hitting_law(rows, u, (u, v), horizon) @ shares)
+        for u in range(n)
+        for v in draft.graph.neighbors(u).tolist()
+    }
+    return max(direct, key=lambda pair: direct[pair])
+
+
+def _alone(draft: GraphWalkSum, members: Any, target: int, epsilon: float, delta: float, start: float) -> float:
+    """The least σ for one coalition and one target."""
+
+    def loss(sigma: float) -> float:
+        return float(account(draft.replace(sigma=sigma), list(members), targets=[target]).epsilon(delta)[target])
+
+    return smallest(loss, epsilon, start)
+
+
+def _in_order(graph: Graph) -> bool:
+    """Whether the links are those of users 0, 1, …, n − 1, 0: the order in which a `RingSum` goes round."""
+    n = graph.n
+    return {(int(u), int(w)) for u, w in graph.edges()} == {tuple(sorted((u, (u + 1) % n))) for u in range(n)}
+
+
+__all__ = ["plan_token_on"]
