@@ -211,20 +211,21 @@ def test_a_number_typed_on_the_command_line_is_a_name(run, tmp_path):
     ("words", "message"),
     [
         (["account", "complete:100", "-p", "token", "--steps", "500", "--sigma", "1", "--masks", "100"],
-         "--masks does not belong to a token on complete:100; it takes: --steps, --sigma, --sender, --release, --sensitivity, "
-         "--observer, --delta, --plot"),
+         "--masks does not belong to a token on complete:100; it takes: --steps, --sigma, --sender"),
         (["account", "ring:9", "-p", "token", "--rounds", "5", "--sigma", "1", "--sender", "known"],
          "--sender does not belong to a token on ring:9; it takes: --rounds, --sigma, --noise, --closing"),
         (["account", "grid:3x3", "-p", "token", "--rounds", "5", "--sigma", "1"],
-         "--rounds does not belong to a token on grid:3x3; it takes: --steps, --sigma, --closing"),
+         "--rounds does not belong to a token on grid:3x3; it takes: --steps, --sigma, --walk"),
         (["account", "ring:9", "--rounds", "5", "--sigma", "1", "--steps", "3"],
          "--steps does not belong to gossip; it takes: --rounds, --sigma, --refresh, --masks"),
         (["account", "ring:9", "-p", "shuffle", "--rounds", "5", "--epsilon0", "1", "--sigma", "1"],
          "--sigma does not belong to shuffling; it takes: --rounds, --epsilon0, --reporting, --laziness"),
         (["plan", "complete:100", "-p", "token", "--epsilon", "1", "--coalitions", "0.1"],
-         "--coalitions does not belong to a plan of a token; it takes: --epsilon, --delta, --visits, --colluders"),
-        (["plan", "ring:9", "--epsilon", "1", "--colluders", "3"],
-         "--colluders does not belong to a plan of gossip; it takes: --epsilon, --delta, --scope"),
+         "--coalitions does not belong to a plan of a token on complete:100; it takes: --epsilon, --delta, --visits, --colluders"),
+        (["plan", "ring:9", "--epsilon", "1", "--visits", "3"],
+         "--visits does not belong to a plan of gossip; it takes: --epsilon, --delta, --scope"),
+        (["plan", "ring:9", "--epsilon", "1", "--colluders", "3", "--coalitions", "0.1"],
+         "--colluders 3 asks for any so many parties; leave --coalitions, --observer and --policy out"),
         (["plan", "ring:9", "-p", "shuffle", "--epsilon", "1", "--max-rounds", "3"],
          "--max-rounds does not belong to a plan of shuffling"),
         (["simulate", "ring:9", "-p", "shuffle", "--uniform", "--rounds", "9", "--epsilon0", "1", "--record", "0"],
@@ -242,10 +243,9 @@ def test_settings_files_take_the_very_names_of_the_flags(run, tmp_path):
     """Every flag of every command, but --config itself, is a key; no other key is."""
     from netdp.cli import account, plan, settings, simulate
 
-    tables = {account.account: settings._ACCOUNT, plan.plan: settings._PLAN, simulate.simulate: settings._SIMULATE}
-    for command, models in tables.items():
+    for name, command in {"account": account.account, "plan": plan.plan, "simulate": simulate.simulate}.items():
         flags = {name.replace("_", "-") for name in command.__annotations__} - {"context", "config", "return"}
-        assert {key for model in models.values() for key in model.flags()} == flags
+        assert settings._somewhere(name) == flags
     config = tmp_path / "plan.toml"
     config.write_text('graph = "hypercube:3"\nepsilon = 1\nmax-rounds = 12\nobserver = [0, 3]\njson = true\n')
     data = json.loads(run("plan", "--config", str(config))[1])

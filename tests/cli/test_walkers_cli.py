@@ -119,10 +119,28 @@ def test_plan_shuffling(run):
     assert found["worst_epsilon"] <= 0.3 < found["protocol"]["epsilon0"]
 
 
+def test_tokens_are_planned_on_any_graph(run):
+    """Every option meets the target against any single user, and a ring is also gone round."""
+    data = json.loads(
+        run("plan", "ring:5", "-p", "token", "--epsilon", "3", "--delta", "1e-4", "--visits", "5", "--json")[1]
+    )
+    assert {option["name"] for option in data["options"]} == {"walk, everybody equally often", "ring, one round"}
+    assert all(option["worst_epsilon"] <= 3 for option in data["options"])
+    status, out, _ = run(
+        "plan", "star:5", "-p", "token", "--epsilon", "3", "--delta", "1e-4", "--visits", "5", "--colluders", "2"
+    )
+    assert status == 0
+    assert "walk, to a random neighbour" in out
+    assert "against any 2 users together" in out
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["ring:9", "-p", "token", "--epsilon", "1"], "write complete:1000"),
+        (
+            ["ring:9", "-p", "token", "--epsilon", "1", "--steps", "9"],
+            "--steps does not belong to a plan of a token on ring:9",
+        ),
         (["complete:9", "-p", "token"], "epsilon is missing"),
         (["ring:9", "-p", "shuffle"], "give one of the two"),
         (["ring:9", "-p", "pigeon"], "unknown protocol 'pigeon'"),

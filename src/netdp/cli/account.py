@@ -3,54 +3,51 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from . import flags
 
+Plot = Annotated[
+    Path | None,
+    typer.Option(
+        "--plot",
+        help="Draw the network and the pairwise heat map: out.png or out.html. All but gossip: ε against δ, .png or .svg.",
+    ),
+]
 
-def account(
-    context: typer.Context,
-    graph: flags.Graph = None,
-    protocol: flags.Protocol = None,
-    rounds: flags.Rounds = None,
-    sigma: flags.Sigma = None,
-    refresh: flags.Refresh = None,
-    masks: flags.Masks = None,
-    accelerated: flags.Accelerated = None,
-    sensitivity: flags.Sensitivity = None,
-    mixing: flags.Mixing = None,
-    steps: flags.Steps = None,
-    sender: flags.Sender = None,
-    release: flags.Release = None,
-    noise: flags.Noise = None,
-    closing: flags.Closing = None,
-    spread: flags.Spread = None,
-    attempts: flags.Attempts = None,
-    absent: flags.Absent = None,
-    grid: flags.Grid = None,
-    epsilon0: flags.Epsilon0 = None,
-    reporting: flags.Reporting = None,
-    laziness: flags.Laziness = None,
-    observer: flags.Observer = None,
-    delta: flags.Delta = None,
-    config: flags.Config = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option(
-            "--plot",
-            help="Draw the network and the pairwise heat map: out.png or out.html. Tokens, shuffling: ε against δ, "
-            ".png or .svg.",
-        ),
-    ] = None,
-    json: flags.Json = None,
-) -> None:
+Rdp = Annotated[float | None, typer.Option("--rdp", help="Also the Rényi divergence of this order, such as 2.")]
+WhoLearnsMost = Annotated[
+    bool | None,
+    typer.Option(
+        "--who-learns-most", help="Instead: every single observer, the worst placed named.", show_default=False
+    ),
+]
+
+
+@flags.takes(
+    {
+        "graph": flags.Graph,
+        "protocol": flags.Protocol,
+        **flags.PROTOCOL_FLAGS,
+        "observer": flags.Observer,
+        "colluders": flags.Colluders,
+        "delta": flags.Delta,
+        "rdp": Rdp,
+        "who_learns_most": WhoLearnsMost,
+        "config": flags.Config,
+        "plot": Plot,
+        "json": flags.Json,
+    }
+)
+def account(context: typer.Context, **typed: Any) -> None:
     """Tell what the observers can learn about every other party, before anything is sent, and how good the answer will be.
 
     For gossip the table shows, by distance: the published formula (not a bound), the exact loss of plain gossip, the exact
-    loss with the chosen refresh and masks, local DP and a trusted curator. For tokens and shuffling it shows the certified
-    loss beside the paper's formula, local DP and a trusted curator (or shuffler).
+    loss with the chosen refresh and masks, local DP and a trusted curator. For every other protocol it shows the certified
+    loss beside the paper's formula, local DP and a trusted curator (or shuffler). With --colluders F the loss is that
+    against the worst F parties of all, and the worst ones that were found are named.
     """
     from netdp.protocols import Gossip
     from netdp.report import save_picture, summarise, summary_table
@@ -60,12 +57,17 @@ def account(
     from .settings import account_settings
     from .show import show
 
-    settings = account_settings(config, flags.given(context))
+    settings = account_settings(typed["config"], flags.given(typed))
     chosen = settings.made()
-    if not isinstance(chosen, Gossip):
-        from .walkers import account_walkers
+    if settings.who_learns_most:
+        from .families import show_who_learns_most
 
-        account_walkers(chosen, settings)
+        show_who_learns_most(chosen, settings)
+        return
+    if not isinstance(chosen, Gossip) or settings.colluders is not None or settings.rdp is not None:
+        from .families import account_and_compare
+
+        account_and_compare(chosen, settings)
         return
     if settings.plot is not None:
         picture_path(settings.plot, (".png", ".html"))  # refuse before the work

@@ -1,12 +1,15 @@
 """The flags of the commands, each written down once. `None` means: not given.
 
-A flag is called like the setting it sets, in a `--config` file too (`netdp.cli.settings` says which belong to what).
+A flag is called like the setting it sets, in a `--config` file too (`netdp.cli.settings` says which belong to what). They
+stand here without the protocols they belong to, so that `--help` need not load these; a test holds the two together.
 """
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -16,64 +19,13 @@ Graph = Annotated[
 ]
 Protocol = Annotated[
     str | None,
-    typer.Option(
-        "--protocol", "-p", help="gossip (the default), token (ring:N, complete:N or any graph), shuffle or masked."
-    ),
+    typer.Option("--protocol", "-p", help="gossip (the default), masked, token, shuffle, …; see `netdp protocols`."),
 ]
-Rounds = Annotated[
-    int | None,
-    typer.Option("--rounds", "-T", help="How often everybody sends; rounds of a token on a ring; hops of a report."),
+Config = Annotated[
+    Path | None, typer.Option("--config", "-c", help="TOML file with the very names of the flags, without the hyphens.")
 ]
-Sigma = Annotated[float | None, typer.Option("--sigma", help="Standard deviation of one noise.")]
-Refresh = Annotated[
-    float | None, typer.Option("--refresh", help="gossip: fresh noise, r·σ²/rounds before every later send.")
-]
-Masks = Annotated[float | None, typer.Option("--masks", help="gossip: κ, every edge shares a secret mask N(0, κσ²).")]
-Accelerated = Annotated[
-    bool | None, typer.Option("--accelerated/--plain", help="gossip: Chebyshev acceleration.", show_default=False)
-]
-Sensitivity = Annotated[
-    float | None,
-    typer.Option("--sensitivity", help="Δ: all values come from one public interval of this length; 1 by default."),
-]
-Mixing = Annotated[
-    str | None,
-    typer.Option("--mixing", help="gossip: metropolis, maximum-degree, lazy-metropolis, lazy-maximum-degree."),
-]
-Steps = Annotated[int | None, typer.Option("--steps", help="token on complete:N or any graph: the length of its walk.")]
-Sender = Annotated[
-    str | None,
-    typer.Option(
-        "--sender",
-        help="token on complete:N: known (the default: plain connections), receiver-known (anonymous sending) or hidden "
-        "(a mix network that draws the next holder).",
-    ),
-]
-Release = Annotated[
-    str | None,
-    typer.Option(
-        "--release",
-        help="token on complete:N: the last holder publishes under its name (named) or not (anonymous); as the channel does.",
-    ),
-]
-Noise = Annotated[str | None, typer.Option("--noise", help="token on a ring: single or distributed.")]
-Closing = Annotated[
-    bool | None,
-    typer.Option(
-        "--closing/--no-closing", help="token on a ring or any graph: noise before the release.", show_default=False
-    ),
-]
-Spread = Annotated[str | None, typer.Option("--spread", help="masked: flood or average.")]
-Attempts = Annotated[
-    int | None, typer.Option("--attempts", help="masked: how often a party may publish in all; 1 by default.")
-]
-Absent = Annotated[
-    int | None, typer.Option("--absent", help="masked: how many parties may be missing from an attempt; 0 by default.")
-]
-Grid = Annotated[float | None, typer.Option("--grid", help="masked: the step of the grid of values, a power of two.")]
-Epsilon0 = Annotated[float | None, typer.Option("--epsilon0", help="shuffle: the local-DP loss of a report.")]
-Reporting = Annotated[str | None, typer.Option("--reporting", help="shuffle: all or single.")]
-Laziness = Annotated[float | None, typer.Option("--laziness", help="shuffle: probability that a report stays.")]
+Json = Annotated[bool | None, typer.Option("--json", help="Print JSON.", show_default=False)]
+Delta = Annotated[float | None, typer.Option("--delta", help="δ of the ε(δ) in question; 1e-6 by default.")]
 Observer = Annotated[
     list[str] | None,
     typer.Option(
@@ -83,18 +35,125 @@ Observer = Annotated[
         show_default=False,
     ),
 ]
-Delta = Annotated[float | None, typer.Option("--delta", help="δ of the ε(δ) in question; 1e-6 by default.")]
-Seed = Annotated[int | None, typer.Option("--seed", help="The same seed gives the same draws.")]
-Config = Annotated[
-    Path | None, typer.Option("--config", "-c", help="TOML file with the very names of the flags, without the hyphens.")
+Colluders = Annotated[
+    int | None,
+    typer.Option(
+        "--colluders", help="Instead of --observer: any so many parties pool what they see, the worst of all."
+    ),
 ]
-Json = Annotated[bool | None, typer.Option("--json", help="Print JSON.", show_default=False)]
 
 
-def given(context: typer.Context) -> dict[str, Any]:
+def _number(flag: str, words: str) -> Any:
+    return Annotated[float | None, typer.Option(flag, help=words)]
+
+
+def _whole(flag: str, words: str, short: str | None = None) -> Any:
+    return Annotated[int | None, typer.Option(flag, *([short] if short else []), help=words)]
+
+
+def _text(flag: str, words: str) -> Any:
+    return Annotated[str | None, typer.Option(flag, help=words)]
+
+
+def _switch(flag: str, words: str) -> Any:
+    return Annotated[bool | None, typer.Option(flag, help=words, show_default=False)]
+
+
+PROTOCOL_FLAGS: dict[str, Any] = {
+    "rounds": _whole(
+        "--rounds", "How often everybody sends; rounds of a token on a ring; hops of a report.", short="-T"
+    ),
+    "steps": _whole("--steps", "token and walks: the length of a walk; randomized: how often an edge wakes."),
+    "sigma": _number("--sigma", "Standard deviation of one noise."),
+    "sensitivity": _number(
+        "--sensitivity", "Δ: all values come from one public interval of this length; 1 by default."
+    ),
+    "refresh": _number("--refresh", "gossip: fresh noise, r·σ²/rounds before every later send."),
+    "masks": _text(
+        "--masks",
+        "gossip, descent: κ, every edge shares a secret mask N(0, κσ²). masked: complete (the default), or with how many "
+        "partners a party shares pads.",
+    ),
+    "accelerated": _switch("--accelerated/--plain", "gossip: Chebyshev acceleration."),
+    "mixing": _text("--mixing", "gossip: metropolis, maximum-degree, lazy-metropolis, lazy-maximum-degree, …"),
+    "edge_probability": _number("--edge-probability", "secret-graph: the probability of every link."),
+    "varying": _switch("--varying/--fixed", "secret-graph: another graph for every round."),
+    "iterations": _whole("--iterations", "descents: how many gradient steps everybody takes."),
+    "gossip_rounds": _whole("--gossip-rounds", "descent: rounds of gossip after each gradient step."),
+    "step": _number("--step", "descents: the length of a gradient step."),
+    "clip": _number("--clip", "descents: the norm to which gradients are clipped."),
+    "radius": _number("--radius", "walk-descent: models stay in the ball of this radius around 0."),
+    "expansion": _number("--expansion", "descents: by how much a step can move two models apart; 1 by default."),
+    "walk": _text("--walk", "token on a graph: metropolis (the default) or simple."),
+    "tokens": _whole("--tokens", "walks: how many walk in parallel."),
+    "weights": _text("--weights", "walks on complete:N: how likely each user is drawn, 1,2,2,…; alike by default."),
+    "law": _text("--law", "token: gaussian (the default) or laplace noise."),
+    "contributions": _whole("--contributions", "walks: at most so many of each user."),
+    "domain": _whole("--domain", "histogram: how many values there are."),
+    "response": _text("--response", "histogram: k-ary (the default) or unary."),
+    "gamma": _number("--gamma", "histogram: the probability of a random answer."),
+    "sender": _text(
+        "--sender",
+        "walks on complete:N: known (the default: plain connections), receiver-known (anonymous sending) or hidden (a mix "
+        "network that draws the next holder).",
+    ),
+    "release": _text(
+        "--release",
+        "walks on complete:N: the last holder publishes under its name (named) or not (anonymous); as the channel does.",
+    ),
+    "noise": _text("--noise", "token on a ring: single or distributed."),
+    "closing": _switch("--closing/--no-closing", "token on a ring or any graph: noise before the release."),
+    "spread": _text("--spread", "masked: flood or average."),
+    "attempts": _whole("--attempts", "masked: how often a party may publish in all; 1 by default."),
+    "absent": _text(
+        "--absent",
+        "masked: how many parties may be missing from an attempt; 0 by default. faulty-shuffle: what becomes of the reports at a "
+        "user who is away, unreachable (the default) or silent.",
+    ),
+    "grid": _number("--grid", "masked, ring, gossip: values are multiples of this power of two, as on real peers."),
+    "dimension": _whole("--dimension", "masked, ring, gossip on a grid: how many numbers a value has at most."),
+    "groups": _whole("--groups", "masked-descent: sums of so many groups of parties, put together robustly."),
+    "aggregate": _text("--aggregate", "masked-descent: mean (the default), median or trimmed, over the groups."),
+    "unit": _text("--unit", "masked: whose data is protected, party (the default) or record."),
+    "reach": _number("--reach", "masked, unit record: each coordinate of a party's sum is clipped to this."),
+    "centre": _number("--centre", "masked: the middle of the values."),
+    "epsilon0": _number("--epsilon0", "shuffle: the local-DP loss of a report."),
+    "delta0": _number("--delta0", "shuffle: δ₀ of an (ε₀, δ₀) randomizer; 0 by default."),
+    "reporting": _text("--reporting", "shuffle: all or single."),
+    "outages": _number("--outages", "faulty-shuffle: the probability that a user is away in a round."),
+    "crashes": _number("--crashes", "faulty-shuffle: the probability that a user goes for good in a round."),
+    "lost": _number("--lost", "faulty-shuffle: the probability that a report gets lost in a hop."),
+    "cover": _whole("--cover", "relayed-shuffle: so many envelopes go over every link at every hop; 0: no cover."),
+    "bundles": _whole(
+        "--bundles", "relayed-shuffle: instead of --cover, so many bundles of each user to random neighbours."
+    ),
+    "laziness": _number("--laziness", "shuffle: probability that a report stays."),
+}
+"""What protocols take: a flag per field."""
+
+F = TypeVar("F", bound=Callable[..., None])
+
+
+def takes(flags: dict[str, Any]) -> Callable[[F], F]:
+    """Give a command these flags, all optional; it gets them as keywords besides its context."""
+
+    def dressed(command: F) -> F:
+        own = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
+        rest = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+            for name, kind in flags.items()
+        ]
+        command.__signature__ = inspect.Signature([own, *rest])  # type: ignore[attr-defined]
+        command.__annotations__ = {"context": typer.Context, **flags}
+        return command
+
+    return dressed
+
+
+def given(typed: dict[str, Any]) -> dict[str, Any]:
     """The flags that were given, by their names without the leading hyphens."""
     return {
         name.replace("_", "-"): str(value) if isinstance(value, Path) else value
-        for name, value in context.params.items()
+        for name, value in typed.items()
         if value not in (None, [], ()) and name != "config"
     }

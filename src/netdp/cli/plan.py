@@ -16,95 +16,111 @@ if TYPE_CHECKING:
     from .settings import PlanGossip
 
 
-def plan(
-    context: typer.Context,
-    graph: flags.Graph = None,
-    protocol: Annotated[
-        str | None,
-        typer.Option("--protocol", "-p", help="gossip (the default), token (on complete:N), shuffle or masked."),
-    ] = None,
-    epsilon: Annotated[float | None, typer.Option("--epsilon", help="ε that must be met.")] = None,
-    delta: flags.Delta = None,
-    scope: Annotated[
+PLAN_FLAGS: dict[str, Any] = {
+    "epsilon": Annotated[float | None, typer.Option("--epsilon", help="ε that must be met.")],
+    "scope": Annotated[
         str | None,
         typer.Option("--scope", help="gossip: worst (every pair), mean, or beyond:2 (pairs 2 or more hops apart)."),
-    ] = None,
-    policy: Annotated[
+    ],
+    "policy": Annotated[
         Path | None,
         typer.Option(
             "--policy", help="gossip: a file of rules 'target, observer, epsilon' instead of --epsilon and --scope."
         ),
-    ] = None,
-    observer: Annotated[
+    ],
+    "observer": Annotated[
         list[str] | None,
         typer.Option(
             "--observer", "-o", help="gossip: only these parties look, each alone; repeat it.", show_default=False
         ),
-    ] = None,
-    coalitions: Annotated[
+    ],
+    "coalitions": Annotated[
         float | None,
         typer.Option("--coalitions", help="gossip: this share of the parties, drawn at random, pools what it sees."),
-    ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Seed of the drawn coalitions; 0 by default.")] = None,
-    draws: Annotated[int | None, typer.Option("--draws", help="How many coalitions are drawn; 20 by default.")] = None,
-    sensitivity: flags.Sensitivity = None,
-    mixing: flags.Mixing = None,
-    max_rounds: Annotated[
+    ],
+    "seed": Annotated[int | None, typer.Option("--seed", help="Seed of the drawn coalitions; 0 by default.")],
+    "draws": Annotated[int | None, typer.Option("--draws", help="How many coalitions are drawn; 20 by default.")],
+    "max_rounds": Annotated[
         int | None, typer.Option("--max-rounds", help="gossip: no more rounds than this; 200 by default.")
-    ] = None,
-    epsilon0: Annotated[
+    ],
+    "share": Annotated[
         float | None,
-        typer.Option("--epsilon0", help="shuffle: the local-DP loss of the reports; how many hops do they need?"),
-    ] = None,
-    laziness: flags.Laziness = None,
-    reporting: flags.Reporting = None,
-    share: Annotated[
+        typer.Option("--share", help="shuffle: the share of ε that imperfect mixing may cost; 0.01 by default."),
+    ],
+    "users": Annotated[
         float | None,
-        typer.Option("--share", help="shuffle: the share of δ that imperfect mixing may cost; 0.01 by default."),
-    ] = None,
-    visits: Annotated[
-        int | None, typer.Option("--visits", help="token: visits per user on average; 100 by default.")
-    ] = None,
-    colluders: Annotated[
-        int | None,
-        typer.Option("--colluders", help="token, masked: how many parties pool what they see; 1 by default."),
-    ] = None,
-    attempts: flags.Attempts = None,
-    absent: flags.Absent = None,
-    grid: flags.Grid = None,
-    config: flags.Config = None,
-    advise: Annotated[
+        typer.Option(
+            "--users", help="shuffle: for this share of the users, 0.99; the worst placed are named; all by default."
+        ),
+    ],
+    "visits": Annotated[
+        int | None, typer.Option("--visits", help="token: visits per user on average; 100 by default, 20 on a graph.")
+    ],
+    "advise": Annotated[
         bool | None,
         typer.Option(
             "--advise", help="gossip: compare topologies on as many parties and recommend one.", show_default=False
         ),
-    ] = None,
-    json: flags.Json = None,
-) -> None:
+    ],
+    "colluders": Annotated[
+        int | None, typer.Option("--colluders", help="How many parties pool what they see, any of them; 1 by default.")
+    ],
+}
+
+
+#: Settings of protocols that a plan finds itself, or that belong only to protocols with a planner of their own.
+_FOUND = (
+    "sigma", "gamma", "centre", "law", "noise", "reach", "refresh", "unit",
+)  # fmt: skip
+
+
+@flags.takes(
+    {
+        "graph": flags.Graph,
+        "protocol": flags.Protocol,
+        **PLAN_FLAGS,
+        "delta": flags.Delta,
+        **{name: kind for name, kind in flags.PROTOCOL_FLAGS.items() if name not in _FOUND},
+        "config": flags.Config,
+        "json": flags.Json,
+    }
+)
+def plan(context: typer.Context, **typed: Any) -> None:
     """Choose rounds, noise, masks and refresh: the smallest predicted error whose certified loss meets the target.
 
     For gossip the table compares plain, refreshed and masked gossip with a masked sum, local DP and a trusted curator at the
     same (ε, δ).
-    For tokens on complete:N it compares a ring and random walks with them. For shuffling: the fewest hops after which
+    For tokens it compares a ring and random walks with them. For shuffling: the fewest hops after which
     reports are as good as shuffled by a trusted shuffler (--epsilon0), and the least noisy reports for a target (--epsilon).
-    For masked sums: the noise against any --colluders parties, and rounds and bytes of both ways of spreading.
+    For masked sums: the noise against any --colluders parties, and rounds and bytes of both ways of spreading. For every
+    other protocol, stated but for its noise: the least noise.
     """
+    from netdp.report.comparison import comparison_table
     from netdp.report.planning import masked_table, shuffle_table, token_table
 
-    from .settings import PlanMasked, PlanShuffle, PlanToken, plan_settings
+    from .families import plan_masked_sum, plan_noise, plan_shuffle, plan_tokens, plan_unusual_shuffle
+    from .settings import PlanFaulty, PlanMasked, PlanNoise, PlanRelayed, PlanShuffle, PlanToken, plan_settings
     from .show import show
-    from .walkers import plan_masked_sum, plan_shuffle, plan_tokens
 
-    settings = plan_settings(config, flags.given(context))
+    settings = plan_settings(typed["config"], flags.given(typed))
     if isinstance(settings, PlanToken):
         ways = plan_tokens(settings)
         show(ways.to_dict(), [token_table(ways)], settings.as_json)
     elif isinstance(settings, PlanShuffle):
         hops = plan_shuffle(settings)
         show(hops.to_dict(), [shuffle_table(hops)], settings.as_json)
+    elif isinstance(settings, PlanFaulty | PlanRelayed):
+        way = plan_unusual_shuffle(settings)
+        show(way.to_dict(), [str(way)], settings.as_json)
     elif isinstance(settings, PlanMasked):
         spread = plan_masked_sum(settings)
         show(spread.to_dict(), [masked_table(spread)], settings.as_json)
+    elif isinstance(settings, PlanNoise):
+        found = plan_noise(settings)
+        target = f"target ε ≤ {settings.epsilon:g} at δ = {settings.delta:g}: the least noise that meets it"
+        show(
+            {"epsilon_asked": settings.epsilon, **found.to_dict()}, [target, comparison_table(found)], settings.as_json
+        )
     else:
         _plan_gossip(settings)
 
@@ -122,7 +138,7 @@ def _plan_gossip(settings: PlanGossip) -> None:
     network = settings.network()
     options: dict[str, Any] = {
         "scope": Policy.read(settings.policy) if settings.policy else settings.scope,
-        "coalitions": settings.coalitions, "seed": settings.seed, "draws": settings.draws,
+        "coalitions": settings.coalitions, "seed": settings.seed, "draws": settings.draws, "colluders": settings.colluders,
         "sensitivity": settings.sensitivity, "mixing": settings.mixing, "max_rounds": settings.max_rounds,
     }  # fmt: skip
     if settings.advise:
@@ -150,7 +166,7 @@ def _masked_beside(planned: GossipPlan, settings: PlanGossip) -> MaskedPlan | No
         settings.epsilon is None or planned.graph.n > MAX_EVERYBODY
     ):  # a policy has many ε; flooding measures all distances
         return None
-    colluders = max((len(members) for members in planned.audience.coalitions), default=1)
+    colluders = max([planned.audience.any_of or 1, *(len(members) for members in planned.audience.coalitions)])
     try:
         return plan_masked(
             planned.graph, settings.epsilon, settings.delta, colluders=colluders, sensitivity=settings.sensitivity

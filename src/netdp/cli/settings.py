@@ -1,30 +1,37 @@
 """One settings model per command and protocol: which flags belong to it, and the protocol they make.
 
+The settings of a protocol are its fields, as its dataclass states them (`protocol_fields`), so none can be forgotten.
 Settings come from flags and from a TOML file (`--config`) that uses the very names of the flags; flags win. Whatever the
 model does not know is refused by name: a flag that does nothing would be believed to do something.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import math
+import operator
 import tomllib
+import types
+import typing
 from abc import abstractmethod
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 
-from netdp import graphs
+from netdp import graphs, protocols
 from netdp.errors import FileFormatError, InvalidValue
 from netdp.graphs import Graph
-from netdp.protocols import Gossip, GraphWalkSum, MaskedSum, Protocol, RingSum, Shuffle, WalkSum
+from netdp.protocols import MaskedSum, Protocol, VaryingGossip
 
-#: What can be accounted, planned and simulated from the command line.
-PROTOCOLS = ("gossip", "token", "shuffle", "masked")
+from .catalogue import CATALOGUE, LEFT_OUT, RENAMED, Way
+
 #: For the refusal of settings that lack something.
 _EXAMPLES = {
     "graph": "hypercube:8", "rounds": "20", "sigma": "4.0", "steps": "100000", "epsilon0": "1", "epsilon": "1",
+    "domain": "4", "gamma": "0.5", "iterations": "10", "gossip-rounds": "4", "step": "0.1", "edge-probability": "0.01",
 }  # fmt: skip
 #: Settings that name files, relative to the file that names them.
 _FILES = ("graph", "policy", "values")
@@ -54,9 +61,6 @@ class Settings(BaseModel):
     """What every command needs. A field is called like its flag, with _ for - inside."""
 
     model_config = ConfigDict(extra="forbid", strict=True, alias_generator=lambda name: name.replace("_", "-"))
-    words: ClassVar[str]
-    """What these settings are about, for a refusal; {graph} stands for the graph as typed."""
-
     graph: str
     protocol: str = "gossip"
     as_json: bool = Field(False, alias="json")
@@ -64,8 +68,9 @@ class Settings(BaseModel):
     @classmethod
     def flags(cls) -> list[str]:
         """The names that may be given, those of its own first."""
-        names = [field.alias or name for name, field in cls.model_fields.items()]
-        return sorted(names, key=lambda name: name in ("graph", "protocol", "json"))
+        own = cls.__annotations__
+        order = sorted(cls.model_fields, key=lambda name: (name in Settings.model_fields, name not in own))
+        return [cls.model_fields[name].alias or name for name in order]
 
     def network(self) -> Graph:
         """The graph."""
@@ -80,104 +85,105 @@ class Making(Settings):
         """The protocol."""
 
 
-class GossipSettings(Making):
-    """Gossip on a graph."""
+def _words(value: Any) -> Any:
+    """ "100" of a flag as the number 100; a word as it is."""
+    if not isinstance(value, str):
+        return value
+    for kind in (int, float):
+        try:
+            return kind(value)
+        except ValueError:
+            continue
+    return value
 
-    words: ClassVar[str] = "gossip"
-    rounds: int
-    sigma: float
-    refresh: float = 0.0
-    masks: float = 0.0
-    accelerated: bool = False
-    sensitivity: float = 1.0
-    mixing: str = "metropolis"
 
-    def made(self) -> Gossip:
+#: Fields whose type on the command line is not that of the protocol.
+_TYPES: dict[str, Any] = {"closing": bool | float}
+#: Flags that are text for one protocol and a number for another.
+_EITHER = ("masks", "absent")
+
+
+def protocol_fields(way: Way) -> dict[str, tuple[Any, Any]]:
+    """The settings of a protocol: the fields of its dataclass but the first, with their types and defaults."""
+    kind = getattr(protocols, way.protocol)
+    hints = typing.get_type_hints(kind)
+    made: dict[str, tuple[Any, Any]] = {"rounds": (int, ...)} if way.first == "graphs" else {}
+    for field in dataclasses.fields(kind):
+        if field.name in ("n", "graph", "graphs", "links") or field.name in LEFT_OUT:
+            continue
+        hint = _typed(_TYPES.get(field.name, hints[field.name]))
+        if field.name in _EITHER:
+            hint = Annotated[hint, BeforeValidator(_words)]
+        default = ... if field.default is dataclasses.MISSING else field.default
+        made[RENAMED.get(field.name, field.name)] = (hint, default)
+    return made
+
+
+def _typed(hint: Any) -> Any:
+    """What of a type can be typed: words, numbers, and several numbers with commas between; no graphs, no matrices."""
+    kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    several = any(typing.get_origin(kind) is tuple for kind in kinds)
+    plain = [kind for kind in kinds if kind in (int, float, str, bool, type(None))]
+    if several:
+        return Annotated[functools.reduce(operator.or_, [tuple[float, ...], *plain]), BeforeValidator(_numbers_of)]
+    return functools.reduce(operator.or_, plain)
+
+
+def _numbers_of(value: Any) -> Any:
+    """(1, 2, 3) from the text "1,2,3", or from a list."""
+    parts = value.split(",") if isinstance(value, str) else value
+    try:
+        return parts if parts is None else tuple(float(part) for part in parts)
+    except (TypeError, ValueError):
+        raise ValueError("numbers are needed, with commas between, such as 1,2,2") from None
+
+
+class Protocolled(Making):
+    """Settings whose protocol is made of its fields."""
+
+    way: ClassVar[Way]
+
+    def made(self) -> Protocol:
         """The protocol."""
-        own = ("rounds", "sigma", "refresh", "masks", "accelerated", "sensitivity", "mixing")
-        return Gossip(self.network(), **{name: getattr(self, name) for name in own})
+        kind = getattr(protocols, self.way.protocol)
+        back = {new: old for old, new in RENAMED.items()}
+        chosen = {back.get(n, n): getattr(self, n) for n in protocol_fields(self.way) if n in self.model_fields_set}
+        return made(kind, self.way.first, self.graph, chosen)
 
 
-class RingSettings(Making):
-    """A token that goes round a ring."""
+def one_way(graph: str) -> Any:
+    """One-way links from a file with two columns, from and to; or the links of a graph as typed, both ways."""
+    import networkx as nx
 
-    words: ClassVar[str] = "a token on {graph}"
-    rounds: int
-    sigma: float
-    noise: str = "single"
-    closing: bool = True
-    sensitivity: float = 1.0
-
-    def made(self) -> RingSum:
-        """The protocol."""
-        own = ("rounds", "sigma", "noise", "closing", "sensitivity")
-        return RingSum(users(self.graph), **{name: getattr(self, name) for name in own})
-
-
-class WalkSettings(Making):
-    """A token that walks at random among users who can all reach each other."""
-
-    words: ClassVar[str] = "a token on {graph}"
-    steps: int
-    sigma: float
-    sender: str = "known"
-    release: str | None = None
-    sensitivity: float = 1.0
-
-    def made(self) -> WalkSum:
-        """The protocol."""
-        own = ("steps", "sigma", "sender", "release", "sensitivity")
-        return WalkSum(users(self.graph), **{name: getattr(self, name) for name in own})
+    path = Path(graph)
+    if not path.is_file():
+        return nx.DiGraph(graphs.parse(graph).to_networkx())
+    links = nx.DiGraph()
+    for number, line in enumerate(_text(path).splitlines(), start=1):
+        ends = line.partition("#")[0].replace(",", " ").split()
+        if ends and len(ends) != 2:
+            raise FileFormatError(path, number, f"expected two names, from and to, got {line.strip()!r}")
+        links.add_edges_from([ends] if ends else [])
+    return links
 
 
-class GraphWalkSettings(Making):
-    """A token that walks on a graph."""
-
-    words: ClassVar[str] = "a token on {graph}"
-    steps: int
-    sigma: float
-    closing: bool = True
-    sensitivity: float = 1.0
-
-    def made(self) -> GraphWalkSum:
-        """The protocol."""
-        own = ("steps", "sigma", "closing", "sensitivity")
-        return GraphWalkSum(self.network(), **{name: getattr(self, name) for name in own})
-
-
-class MaskedSettings(Making):
-    """A sum under one-time pads between all pairs, spread over a graph."""
-
-    words: ClassVar[str] = "a masked sum"
-    sigma: float
-    spread: str = "flood"
-    sensitivity: float = 1.0
-    attempts: int = 1
-    absent: int = 0
-    grid: float | None = None
-
-    def made(self) -> MaskedSum:
-        """The protocol."""
-        own = ("sigma", "spread", "sensitivity", "attempts", "absent", "grid")
-        return MaskedSum(self.network(), **{name: getattr(self, name) for name in own})
+def made(kind: Any, first: str, graph: str, chosen: dict[str, Any]) -> Protocol:
+    """A protocol on GRAPH as typed: a graph, a number of users, or graphs that are taken in turns."""
+    if first == "users":
+        protocol = kind(users(graph), **chosen)
+    elif first == "links":
+        protocol = kind.on(one_way(graph), **chosen)
+    elif first == "graphs":
+        turns = [graphs.parse(part) for part in graph.split("+")]
+        rounds = chosen.pop("rounds")
+        protocol = VaryingGossip(tuple(turns[t % len(turns)] for t in range(rounds)), **chosen)
+    else:
+        protocol = kind(graphs.parse(graph), **chosen)
+    assert isinstance(protocol, Protocol)
+    return protocol
 
 
-class ShuffleSettings(Making):
-    """Reports that hop through a graph to a curator."""
-
-    words: ClassVar[str] = "shuffling"
-    rounds: int
-    epsilon0: float
-    reporting: str = "all"
-    laziness: float = 0.0
-
-    def made(self) -> Shuffle:
-        """The protocol."""
-        own = ("rounds", "epsilon0", "reporting", "laziness")
-        return Shuffle(self.network(), **{name: getattr(self, name) for name in own})
-
-
-class Looking(Making):
+class Looking(Protocolled):
     """Who looks, and at which δ the loss is stated."""
 
     observer: Parties | None = None
@@ -196,6 +202,9 @@ class Looking(Making):
 class Accounting(Looking):
     """`netdp account`."""
 
+    colluders: int | None = None
+    rdp: float | None = None
+    who_learns_most: bool = False
     plot: str | None = None
 
 
@@ -215,56 +224,28 @@ class Recording(Running):
     record: Parties | None = None
 
 
-class AccountGossip(Accounting, GossipSettings): ...
+class RunMasked(Recording):
+    """`netdp simulate` of a masked sum."""
 
-
-class AccountRing(Accounting, RingSettings): ...
-
-
-class AccountWalk(Accounting, WalkSettings): ...
-
-
-class AccountGraphWalk(Accounting, GraphWalkSettings): ...
-
-
-class AccountShuffle(Accounting, ShuffleSettings): ...
-
-
-class AccountMasked(Accounting, MaskedSettings): ...
-
-
-class SimulateMasked(Recording, MaskedSettings):
     def made(self) -> MaskedSum:
         """The protocol; the middle of the public interval, if one is stated, is its centre."""
         protocol = super().made()
-        return protocol if self.bounds is None else protocol.replace(centre=sum(self.bounds) / 2)
-
-
-class SimulateGossip(Recording, GossipSettings): ...
-
-
-class SimulateRing(Recording, RingSettings): ...
-
-
-class SimulateWalk(Recording, WalkSettings): ...
-
-
-class SimulateGraphWalk(Recording, GraphWalkSettings): ...
-
-
-class SimulateShuffle(Running, ShuffleSettings): ...
+        assert isinstance(protocol, MaskedSum)
+        if self.bounds is None or "centre" in self.model_fields_set:
+            return protocol
+        return protocol.replace(centre=sum(self.bounds) / 2)
 
 
 class PlanGossip(Settings):
     """`netdp plan` of gossip."""
 
-    words: ClassVar[str] = "a plan of gossip"
     epsilon: float | None = None
     delta: float = 1e-6
     scope: str = "worst"
     policy: str | None = None
     observer: Parties | None = None
     coalitions: float | None = None
+    colluders: int = 1
     seed: int = 0
     draws: int = 20
     sensitivity: float = 1.0
@@ -278,6 +259,10 @@ class PlanGossip(Settings):
             raise InvalidValue("epsilon is missing; give --epsilon (for example 1), or --policy with a file of rules")
         if self.policy is not None and (self.epsilon is not None or "scope" in self.model_fields_set):
             raise InvalidValue("a policy states its own epsilons and pairs; leave --epsilon and --scope out")
+        if self.colluders > 1 and (self.coalitions is not None or self.observer is not None or self.policy is not None):
+            raise InvalidValue(
+                f"--colluders {self.colluders} asks for any so many parties; leave --coalitions, --observer and --policy out"
+            )
         if self.coalitions is None and (unused := {"seed", "draws"} & self.model_fields_set):
             raise InvalidValue(
                 f"--{min(unused)} is about coalitions drawn at random; give --coalitions (for example 0.1) or leave it out"
@@ -289,33 +274,27 @@ class PlanGossip(Settings):
 
 
 class PlanToken(Settings):
-    """`netdp plan` of a token among users who can all reach each other."""
+    """`netdp plan` of a token."""
 
-    words: ClassVar[str] = "a plan of a token"
     epsilon: float
     delta: float = 1e-6
-    visits: int = 100
+    visits: int | None = None
     colluders: int = 1
     sensitivity: float = 1.0
 
     def check(self) -> None:
-        """Refuse graphs on which tokens are not planned."""
-        if not self.graph.startswith("complete:"):
-            raise InvalidValue(
-                f"tokens are planned among N users who can all reach each other, got {self.graph!r}; write complete:1000"
-            )
+        """Every graph will do."""
 
 
 class PlanMasked(Settings):
     """`netdp plan` of a masked sum."""
 
-    words: ClassVar[str] = "a plan of a masked sum"
     epsilon: float
     delta: float = 1e-6
     colluders: int = 1
     sensitivity: float = 1.0
     attempts: int = 1
-    absent: int = 0
+    absent: Annotated[int, BeforeValidator(_words)] = 0
     grid: float | None = None
 
     def check(self) -> None:
@@ -325,13 +304,13 @@ class PlanMasked(Settings):
 class PlanShuffle(Settings):
     """`netdp plan` of shuffling: hops for given reports, or reports for a target."""
 
-    words: ClassVar[str] = "a plan of shuffling"
     epsilon: float | None = None
     epsilon0: float | None = None
     delta: float = 1e-6
     reporting: str = "all"
     laziness: float = 0.0
     share: float = 0.01
+    users: float = 1.0
 
     def check(self) -> None:
         """One question at a time."""
@@ -342,30 +321,118 @@ class PlanShuffle(Settings):
             )
 
 
-_ACCOUNT = {
-    "gossip": AccountGossip, "ring": AccountRing, "walk": AccountWalk, "graph walk": AccountGraphWalk,
-    "shuffle": AccountShuffle, "masked": AccountMasked,
+class PlanFaulty(Settings):
+    """`netdp plan` of shuffling in spite of faults: how many hops?"""
+
+    epsilon0: float
+    delta: float = 1e-6
+    outages: float = 0.0
+    lost: float = 0.0
+    absent: str = "unreachable"
+    laziness: float = 0.0
+    share: float = 0.01
+
+    def check(self) -> None:
+        """Nothing to refuse before the protocol is made."""
+
+
+class PlanRelayed(Settings):
+    """`netdp plan` of shuffling through a server: how many hops, and how much cover?"""
+
+    epsilon0: float
+    delta: float = 1e-6
+    bundles: int = 0
+    laziness: float = 0.0
+    share: float = 0.01
+
+    def check(self) -> None:
+        """Nothing to refuse before the protocol is made."""
+
+
+class PlanNoise(Protocolled):
+    """`netdp plan` of a protocol as stated but for its noise, which is found."""
+
+    epsilon: float
+    delta: float = 1e-6
+    colluders: int = 1
+
+    def check(self) -> None:
+        """Nothing to refuse before the protocol is made."""
+
+    def made(self) -> Protocol:
+        """The protocol with a noise that is only a beginning."""
+        kind = getattr(protocols, self.way.protocol)
+        back = {new: old for old, new in RENAMED.items()}
+        chosen = {back.get(n, n): getattr(self, n) for n in plan_fields(self.way) if n in self.model_fields_set}
+        start: dict[str, Any] = {noise_of(kind): 0.5 if noise_of(kind) == "gamma" else 1.0}
+        return made(kind, self.way.first, self.graph, {**chosen, **start})
+
+
+NOISES = ("sigma", "gamma", "epsilon0")
+
+
+def noise_of(kind: Any) -> str:
+    """Which field of a protocol `calibrate` finds."""
+    return next(field.name for field in dataclasses.fields(kind) if field.name in NOISES)
+
+
+def plan_fields(way: Way) -> dict[str, tuple[Any, Any]]:
+    """The settings of a protocol whose noise is to be found."""
+    kind = getattr(protocols, way.protocol)
+    return {name: field for name, field in protocol_fields(way).items() if name != noise_of(kind)}
+
+
+#: Protocols that have a planner of their own, which finds more than the noise.
+_PLANNERS: dict[str, type[Settings]] = {
+    "gossip": PlanGossip, "token": PlanToken, "shuffle": PlanShuffle, "masked": PlanMasked,
+    "faulty-shuffle": PlanFaulty, "relayed-shuffle": PlanRelayed,
 }  # fmt: skip
-_SIMULATE = {
-    "gossip": SimulateGossip, "ring": SimulateRing, "walk": SimulateWalk, "graph walk": SimulateGraphWalk,
-    "shuffle": SimulateShuffle, "masked": SimulateMasked,
-}  # fmt: skip
-_PLAN = {
-    "gossip": PlanGossip, "ring": PlanToken, "walk": PlanToken, "graph walk": PlanToken, "shuffle": PlanShuffle,
-    "masked": PlanMasked,
-}  # fmt: skip
+
+
+def subject(name: str, graph: Any) -> str:
+    """What is spoken of when a setting is refused."""
+    words = {"token": f"a token on {graph}", "masked": "a masked sum", "shuffle": "shuffling"}
+    return words.get(name, name)
+
+
+@functools.cache
+def _model(command: str, name: str, way: Way) -> type[Settings]:
+    """The settings of a command and a protocol."""
+    kind = getattr(protocols, way.protocol)
+    if command == "plan" and name in _PLANNERS:
+        return _PLANNERS[name]
+    base: type[Protocolled] = Recording
+    if command in ("account", "plan"):
+        base = Accounting if command == "account" else PlanNoise
+    elif kind.roles:  # a curator has nothing to record but what it collects
+        base = Running
+    elif issubclass(kind, MaskedSum):
+        base = RunMasked
+    fields: dict[str, Any] = plan_fields(way) if command == "plan" else protocol_fields(way)
+    model: type[Settings] = create_model(f"{command} {name}", __base__=base, **fields)
+    model.way = way  # type: ignore[attr-defined]
+    return model
+
+
+Planning = PlanGossip | PlanToken | PlanShuffle | PlanFaulty | PlanRelayed | PlanMasked | PlanNoise
 
 
 def account_settings(path: Path | None, flags: dict[str, Any]) -> Accounting:
     """The settings of `netdp account`."""
-    settings = _load(_ACCOUNT, path, flags)
+    settings = _load("account", path, flags)
     assert isinstance(settings, Accounting)
+    if settings.colluders is not None and settings.observer is not None:
+        raise InvalidValue(
+            f"--colluders {settings.colluders} asks for any so many parties, --observer for named ones; give one of the two"
+        )
+    if settings.who_learns_most and (settings.colluders or settings.plot or settings.rdp):
+        raise InvalidValue("--who-learns-most compares single observers; leave --colluders, --plot and --rdp out")
     return settings
 
 
 def simulate_settings(path: Path | None, flags: dict[str, Any]) -> Running:
     """The settings of `netdp simulate`."""
-    settings = _load(_SIMULATE, path, flags)
+    settings = _load("simulate", path, flags)
     assert isinstance(settings, Running)
     if settings.uniform == (settings.values is not None):
         raise InvalidValue(
@@ -376,10 +443,10 @@ def simulate_settings(path: Path | None, flags: dict[str, Any]) -> Running:
     return settings
 
 
-def plan_settings(path: Path | None, flags: dict[str, Any]) -> PlanGossip | PlanToken | PlanShuffle | PlanMasked:
+def plan_settings(path: Path | None, flags: dict[str, Any]) -> Planning:
     """The settings of `netdp plan`."""
-    settings = _load(_PLAN, path, flags)
-    assert isinstance(settings, PlanGossip | PlanToken | PlanShuffle | PlanMasked)
+    settings = _load("plan", path, flags)
+    assert isinstance(settings, Planning)
     settings.check()
     return settings
 
@@ -414,18 +481,17 @@ def _numbers(named: list[int | str]) -> list[int | str]:
         raise InvalidValue(f"users have numbers here, got {named!r}") from None
 
 
-def _kind(values: dict[str, Any]) -> str:
-    """Which family of settings: the protocol, and for tokens where they go."""
-    protocol, graph = values.get("protocol", "gossip"), values.get("graph")
-    if protocol not in PROTOCOLS:
-        raise InvalidValue(f"unknown protocol {protocol!r}; choose one of {', '.join(PROTOCOLS)}")
-    if protocol != "token":
-        return str(protocol)
-    family = graph.partition(":")[0] if isinstance(graph, str) else ""
-    return {"ring": "ring", "complete": "walk"}.get(family, "graph walk")
+def _named(values: dict[str, Any]) -> str:
+    """The name of the protocol."""
+    name = values.get("protocol", "gossip")
+    if name not in CATALOGUE:
+        close = get_close_matches(str(name), CATALOGUE, n=1)
+        hint = f" (did you mean {close[0]!r}?)" if close else ""
+        raise InvalidValue(f"unknown protocol {name!r}{hint}; choose one of {', '.join(CATALOGUE)}")
+    return str(name)
 
 
-def _load(models: dict[str, Any], path: Path | None, flags: dict[str, Any]) -> Settings:
+def _load(command: str, path: Path | None, flags: dict[str, Any]) -> Settings:
     """The settings of the file, if any, with the flags that were given on top."""
     written = _read(path) if path is not None else {}
     for key in _FILES:
@@ -433,11 +499,13 @@ def _load(models: dict[str, Any], path: Path | None, flags: dict[str, Any]) -> S
         if path is not None and isinstance(file, str) and (path.parent / file).is_file():
             written[key] = str(path.parent / file)
     values = {**written, **flags}
-    model: type[Settings] = models[_kind(values)]
+    name = _named(values)
     if "graph" not in values:
         raise _missing("graph")
-    words, known = model.words.format(graph=values["graph"]), model.flags()
-    elsewhere = {name for other in models.values() for name in other.flags()}
+    graph = values["graph"]
+    model = _model(command, name, CATALOGUE[name].way(graph if isinstance(graph, str) else ""))
+    words = f"a plan of {subject(name, graph)}" if command == "plan" else subject(name, graph)
+    known = model.flags()
     for key in values:
         if key in known:
             continue
@@ -446,6 +514,7 @@ def _load(models: dict[str, Any], path: Path | None, flags: dict[str, Any]) -> S
                 f"--{key} does not belong to {words}; it takes: {', '.join(f'--{k}' for k in known[:-3])}"
             )
         assert path is not None
+        elsewhere = _somewhere(command)
         close = get_close_matches(str(key), known, n=1)
         problem = f"{key!r} does not belong to {words}" if key in elsewhere else f"unknown key {key!r}"
         hint = f" (did you mean {close[0]!r}?)" if close and key not in elsewhere else ""
@@ -463,17 +532,29 @@ def _load(models: dict[str, Any], path: Path | None, flags: dict[str, Any]) -> S
         raise InvalidValue(problem) from None
 
 
+def _somewhere(command: str) -> set[str]:
+    """What some protocol takes."""
+    ways = [(name, way) for name, entry in CATALOGUE.items() for way in entry.ways.values()]
+    return {flag for name, way in ways for flag in _model(command, name, way).flags()}
+
+
 def _missing(key: str) -> InvalidValue:
     flag = "GRAPH" if key == "graph" else f"--{key}"
-    return InvalidValue(f"{key} is missing; give {flag} (for example {_EXAMPLES[key]}) or set it in a --config file")
+    example = f" (for example {_EXAMPLES[key]})" if key in _EXAMPLES else ""
+    return InvalidValue(f"{key} is missing; give {flag}{example} or set it in a --config file")
 
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        return tomllib.loads(_text(path))
+    except tomllib.TOMLDecodeError as error:
+        raise FileFormatError(path, None, f"is not valid TOML: {error}") from None
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
     except OSError as error:
         raise FileFormatError(path, None, f"cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise FileFormatError(path, None, "is not a UTF-8 text file") from None
-    except tomllib.TOMLDecodeError as error:
-        raise FileFormatError(path, None, f"is not valid TOML: {error}") from None

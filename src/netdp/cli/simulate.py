@@ -3,71 +3,62 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from . import flags
 
-
-def simulate(
-    context: typer.Context,
-    graph: flags.Graph = None,
-    protocol: flags.Protocol = None,
-    rounds: flags.Rounds = None,
-    sigma: flags.Sigma = None,
-    refresh: flags.Refresh = None,
-    masks: flags.Masks = None,
-    accelerated: flags.Accelerated = None,
-    sensitivity: flags.Sensitivity = None,
-    mixing: flags.Mixing = None,
-    steps: flags.Steps = None,
-    sender: flags.Sender = None,
-    release: flags.Release = None,
-    noise: flags.Noise = None,
-    closing: flags.Closing = None,
-    spread: flags.Spread = None,
-    attempts: flags.Attempts = None,
-    absent: flags.Absent = None,
-    grid: flags.Grid = None,
-    epsilon0: flags.Epsilon0 = None,
-    reporting: flags.Reporting = None,
-    laziness: flags.Laziness = None,
-    values: Annotated[
+RUN_FLAGS: dict[str, Any] = {
+    "values": Annotated[
         Path | None,
         typer.Option(
             "--values", help="A file with one number per line, or a CSV file: a row per party, in their order."
         ),
-    ] = None,
-    column: Annotated[
+    ],
+    "column": Annotated[
         str | None, typer.Option("--column", help="The name of the column of --values, if it has several.")
-    ] = None,
-    uniform: Annotated[
+    ],
+    "uniform": Annotated[
         bool | None,
         typer.Option("--uniform", help="For a try: draw the values uniformly from the bounds.", show_default=False),
-    ] = None,
-    bounds: Annotated[
+    ],
+    "bounds": Annotated[
         str | None,
         typer.Option("--bounds", help="lo,hi: the public interval of all values, into which they are clipped."),
-    ] = None,
-    seed: Annotated[
+    ],
+    "seed": Annotated[
         int | None, typer.Option("--seed", help="The same seed gives the same run; a fresh one is drawn and printed.")
-    ] = None,
-    record: Annotated[
+    ],
+    "record": Annotated[
         list[str] | None,
         typer.Option(
             "--record", help="Keep all that this party receives and knows, for --json; repeat it.", show_default=False
         ),
-    ] = None,
-    observer: flags.Observer = None,
-    delta: flags.Delta = None,
-    config: flags.Config = None,
-    json: flags.Json = None,
-) -> None:
+    ],
+}
+
+
+@flags.takes(
+    {
+        "graph": flags.Graph,
+        "protocol": flags.Protocol,
+        **flags.PROTOCOL_FLAGS,
+        **RUN_FLAGS,
+        "observer": flags.Observer,
+        "delta": flags.Delta,
+        "config": flags.Config,
+        "json": flags.Json,
+    }
+)
+def simulate(context: typer.Context, **typed: Any) -> None:
     """Run a protocol on given or drawn values, in simulation: the answer, its error, and the certified loss of what happened.
 
     Everything happens in this process; nothing is sent over a network. Shuffled reports carry numbers with Laplace noise.
+    Descents learn to predict a label: --values housing, cardio or spambase, or a CSV file whose --column is the label; four
+    fifths of the rows are dealt to the parties, the model is tried on the rest.
     """
+    from netdp.report.learned import Learned, learned_table
     from netdp.report.outcome import outcome_table
 
     from .progress import progress_bar
@@ -75,7 +66,8 @@ def simulate(
     from .show import show
     from .trial import run_trial
 
-    settings = simulate_settings(config, flags.given(context))
+    settings = simulate_settings(typed["config"], flags.given(typed))
     with progress_bar("simulating"):
         outcome = run_trial(settings)
-    show(outcome.to_dict(), [outcome_table(outcome)], settings.as_json)
+    table = learned_table(outcome) if isinstance(outcome, Learned) else outcome_table(outcome)
+    show(outcome.to_dict(), [table], settings.as_json)

@@ -8,16 +8,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from netdp.errors import FileFormatError, InvalidValue
+from netdp.learn import LABELS, Table
+from netdp.learn import table as named_table
+from netdp.learn.tables import read_table, unit_rows
 from netdp.numerics.arrays import FloatArray
-from netdp.protocols import Protocol, Shuffle
-from netdp.report.outcome import Outcome, run_and_account, shuffle_and_account
+from netdp.protocols import MaskedDescent, Protocol
+from netdp.report.learned import Learned, learn_and_account
+from netdp.report.outcome import Outcome, Shuffling, run_and_account, shuffle_and_account
 
 from .settings import Recording, Running, found
 
+#: Rows and features of a table that is drawn for a try.
+_ROWS, _FEATURES = 20_000, 5
 
-def run_trial(settings: Running) -> Outcome:
+
+def run_trial(settings: Running) -> Outcome | Learned:
     """One run with the settings of the command line."""
     protocol = settings.made()
     seed = secrets.randbits(63) if settings.seed is None else settings.seed
@@ -25,10 +33,19 @@ def run_trial(settings: Running) -> Outcome:
         raise InvalidValue(f"seed must be a whole number ≥ 0, got {seed}; the same seed gives the same run")
     observers = settings.observers(protocol)
     bounds = settings.bounds
-    if isinstance(protocol, Shuffle) or settings.uniform:
+    if hasattr(protocol, "clip"):  # it learns a model
+        table, source = _table(settings, seed)
+        if isinstance(protocol, MaskedDescent) and "dimension" not in settings.model_fields_set:
+            protocol = protocol.replace(dimension=table.X.shape[1])
+        return learn_and_account(protocol, table, seed, observers, settings.delta, source)
+    domain = getattr(protocol, "domain", None)
+    if domain is not None:
+        values, source = _labels(settings, protocol.n, domain, seed)
+        return run_and_account(protocol, values, seed, bounds, None, observers, settings.delta, source)
+    if isinstance(protocol, Shuffling) or settings.uniform:
         bounds = bounds or _usual_bounds(protocol, settings)
     values, source = _values(settings, protocol.n, bounds, seed)
-    if isinstance(protocol, Shuffle):
+    if isinstance(protocol, Shuffling):
         assert bounds is not None
         return shuffle_and_account(protocol, values, seed, bounds, observers, settings.delta, source)
     record = settings.record if isinstance(settings, Recording) else None
@@ -48,6 +65,37 @@ def _values(settings: Running, n: int, bounds: Any, seed: int) -> tuple[FloatArr
     low, high = bounds
     drawn = np.random.default_rng([seed, 1]).uniform(low, high, n)
     return drawn, f"drawn uniformly from {low:g} to {high:g}"
+
+
+def _table(settings: Running, seed: int) -> tuple[Table, str]:
+    """Rows and labels to learn from: a named table, a CSV file whose --column is the label, or rows drawn for a try."""
+    for name in ("bounds", "record"):
+        if name in settings.model_fields_set:
+            raise InvalidValue(
+                f"--{name} is about values; {settings.protocol} learns from rows of a table, leave it out"
+            )
+    if settings.values is None:
+        rng = np.random.default_rng([seed, 1])
+        X, direction = rng.standard_normal((_ROWS, _FEATURES)), rng.standard_normal(_FEATURES)
+        y = np.where(X @ direction + rng.standard_normal(_ROWS) > 0, 1.0, -1.0)
+        return Table(unit_rows(X), y, tuple(f"x{i}" for i in range(_FEATURES))), f"{_ROWS:,} drawn at random, for a try"
+    if settings.values in LABELS:
+        return named_table(settings.values, settings.column), f"the table {settings.values}"
+    if settings.column is None:
+        raise InvalidValue("which column is the label? give --column NAME")
+    return read_table(Path(settings.values), settings.column), settings.values
+
+
+def _labels(settings: Running, n: int, domain: int, seed: int) -> tuple[npt.NDArray[Any], str]:
+    """Labels 0 … domain − 1 of a histogram."""
+    if settings.values is None:
+        return np.random.default_rng([seed, 1]).integers(0, domain, n), f"drawn uniformly from 0 to {domain - 1}"
+    numbers = read_values(Path(settings.values), settings.column)
+    labels = numbers.astype(np.int64)
+    if not np.array_equal(labels, numbers):
+        wrong = numbers[labels != numbers][0]
+        raise InvalidValue(f"a histogram takes labels 0 … {domain - 1}, got {wrong!r} in {settings.values}")
+    return labels, settings.values
 
 
 def read_values(path: Path, column: str | None = None) -> FloatArray:

@@ -35,11 +35,13 @@ def error_words(protocol: Protocol, error: ExpectedError | str) -> str:
     """One line for a terminal."""
     if isinstance(error, str):
         return f"predicted error of the answer: {error}"
-    what = (
-        "of the shares of yes and no, by randomized response"
-        if isinstance(protocol, Shuffle)
-        else f"root mean square, the largest for values from an interval of length Δ = {protocol.sensitivity:g}"  # type: ignore[attr-defined]
-    )
+    if protocol.roles:
+        what = "of the shares of yes and no, by randomized response"
+    elif hasattr(protocol, "domain"):
+        what = f"root mean square over the shares of {protocol.domain} values, L2"
+    else:
+        sensitivity = getattr(protocol, "sensitivity")  # noqa: B009  a field of every other protocol
+        what = f"root mean square, the largest for values from an interval of length Δ = {sensitivity:g}"
     return f"predicted error of the answer: {readable(error.rmse)} ({what})"
 
 

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from netdp.accounting import account, local_dp, trusted_curator
+from netdp.accounting.shuffle.baselines import trusted_sampler
 from netdp.errors import NetdpError
 from netdp.numerics.arrays import Progress, jsonable
 from netdp.privacy import Claim, Guarantee
@@ -74,15 +75,23 @@ class Comparison:
         return f"What {self.certified.observers.words} can learn about a party: worst ε at δ = {self.delta:g}"
 
 
-def compare(protocol: Any, observers: Any, delta: float, progress: Progress | None = None) -> Comparison:
-    """Account for the protocol, and for what one might do or believe instead."""
-    certified = account(protocol, observers, progress=progress)
+def compare(
+    protocol: Any, observers: Any, delta: float, progress: Progress | None = None, *, colluders: int | None = None
+) -> Comparison:
+    """Account for the protocol, and for what one might do or believe instead; against `observers`, or any `colluders`."""
+    against: dict[str, Any] = {} if colluders is None else {"colluders": colluders}
+    certified = account(protocol, observers, progress=progress, **against)
     others: dict[str, Guarantee | str] = {}
+    named = observers  # published formulas know named colluders only, or their number
+    if observers is None:
+        named = [*protocol.roles, *range(colluders or 1)]
     ways: dict[str, Callable[[], Guarantee]] = {
-        "published (not a bound)": lambda: account(protocol, observers, method="published"),
+        "published (not a bound)": lambda: account(protocol, named, method="published"),
         "local DP": lambda: local_dp(protocol),
-        "trusted shuffler" if isinstance(protocol, Shuffle) else "trusted curator": lambda: trusted_curator(protocol),
+        "trusted shuffler" if protocol.roles else "trusted curator": lambda: trusted_curator(protocol),
     }
+    if isinstance(protocol, Shuffle):
+        ways["trusted sampler of √n reports"] = lambda: trusted_sampler(protocol)
     for name, make in ways.items():
         try:
             others[name] = make()
@@ -115,10 +124,13 @@ def comparison_table(comparison: Comparison) -> RenderableType:
         else:
             table.add_row(name, loss_words(other, comparison.delta), "")
     assumed = [Text(f"  {line}", style="dim") for line in certified.assumptions]
+    found = certified.found
+    worst = [] if found is None else [Text(f"\nworst that was found: {found.sentence(comparison.delta)}")]
     return Group(
         Text(comparison.protocol.describe()),
         Text(f"{comparison.question}\n", style="bold"),
         table,
+        *worst,
         Text(f"\n{error_words(comparison.protocol, comparison.error)}"),
         Text("\nassumes:"),
         *assumed,

@@ -18,6 +18,7 @@ _STYLES: dict[str, dict[str, Any]] = {
     "local DP": {"color": "#b3242a"},
     "trusted curator": {"color": "#3a7d44", "linestyle": ":", "linewidth": 2.0},
     "trusted shuffler": {"color": "#3a7d44", "linestyle": ":", "linewidth": 2.0},
+    "trusted sampler of √n reports": {"color": "#b8860b", "linestyle": "-."},
 }
 
 

@@ -12,15 +12,26 @@ from rich.table import Table
 from rich.text import Text
 
 from netdp.accounting import account
-from netdp.errors import NetdpError
+from netdp.errors import NetdpError, Unsupported
 from netdp.mechanisms import Laplace
 from netdp.numerics.arrays import FloatArray, jsonable
 from netdp.numerics.values import held, party_values
 from netdp.privacy import Guarantee
 from netdp.privacy.readable import readable
-from netdp.protocols import GraphWalkSum, Protocol, Shuffle, WalkSum
+from netdp.protocols import (
+    FaultyShuffle,
+    GraphWalkSum,
+    Protocol,
+    RelayedShuffle,
+    RingHistogram,
+    Shuffle,
+    WalkHistogram,
+    WalkSum,
+)
 from netdp.simulate import simulate
 from netdp.simulate.collect import collect
+from netdp.simulate.faulty_shuffle import collect_with_faults
+from netdp.simulate.relayed_shuffle import collect_relayed
 from netdp.utility import expected_error
 
 from .comparison import loss_words
@@ -32,9 +43,9 @@ SIMULATION = "a simulation: everything ran in this process, nothing was sent ove
 class Outcome:
     """One run of a protocol on numbers, and what can be said of it afterwards.
 
-    answers     of all parties; of the curator alone where there is one
-    truth       the mean of the values (clipped, if bounds were stated)
-    realised    root mean square over the answers of their distance from the truth
+    answers     of all parties, of the curator alone where there is one; of a histogram the shares, which all read alike
+    truth       the mean of the values (clipped, if bounds were stated), or the true shares
+    realised    root mean square over the answers of their distance from the truth; of a histogram the L2 distance
     expected    the predicted one, for these values; or why there is none
     loss        certified; `after` says whether for what really happened, and else why for the plan of it
     source      where the values came from
@@ -43,7 +54,7 @@ class Outcome:
 
     protocol: Protocol
     answers: FloatArray
-    truth: float
+    truth: float | FloatArray
     realised: float
     expected: float | str
     messages: int
@@ -65,9 +76,9 @@ class Outcome:
             "protocol": protocol,
             "values": self.source,
             "seed": self.seed,
-            "answer": float(self.answers[0]),
+            "answer": jsonable(self.answers) if self._shares else float(self.answers[0]),
             "answers": jsonable(self.answers),
-            "truth": self.truth,
+            "truth": jsonable(np.asarray(self.truth)),
             "error": {
                 "realised": self.realised,
                 "predicted": {"not_available": self.expected} if isinstance(self.expected, str) else self.expected,
@@ -81,17 +92,21 @@ class Outcome:
             "record": None if self.record is None else _plain(self.record),
         }
 
+    @property
+    def _shares(self) -> bool:
+        return not isinstance(self.truth, float)
+
     def _rows(self) -> list[tuple[str, str, str]]:
         who = f"the {self.protocol.roles[0]}" if self.protocol.roles else f"party {_name(self.protocol, 0)}"
         spread = ""
-        if len(self.answers) > 1:
+        if len(self.answers) > 1 and not self._shares:
             spread = f"all parties: {self.answers.min():.4g} to {self.answers.max():.4g}"
         expected = ("–", f"not predicted: {self.expected}")
         if not isinstance(self.expected, str):
             expected = (readable(self.expected), "predicted for these values, root mean square")
         return [
-            (f"answer of {who}", f"{self.answers[0]:.4g}", spread),
-            ("truth", f"{self.truth:.4g}", "the mean of the values"),
+            (f"answer of {who}", _few(self.answers) if self._shares else f"{self.answers[0]:.4g}", spread),
+            ("truth", _few(np.atleast_1d(self.truth)), "the share of every value" if self._shares else "the mean of the values"),
             ("error", readable(self.realised), "realised, root mean square over the answers" if spread else "realised"),
             ("", *expected),
             ("messages", f"{self.messages:,}", f"{self.messages / self.protocol.n:,.0f} per party"),
@@ -119,20 +134,26 @@ def run_and_account(
 ) -> Outcome:
     """Simulate, compare with the prediction, and account for the transcript."""
     run = simulate(protocol, values, seed, bounds=bounds, record=record)
-    data = held(party_values(values, protocol.n), protocol.sensitivity, bounds)  # type: ignore[attr-defined]
-    answers = run.estimates[:, 0]
-    answers = answers[:1] if np.ptp(answers) == 0 else answers  # a token: everybody reads the same
+    truth: float | FloatArray
+    if isinstance(protocol, RingHistogram | WalkHistogram):
+        data = np.asarray(values)
+        answers, truth = run.estimates[0], np.bincount(data, minlength=protocol.domain) / protocol.n
+        realised = float(np.linalg.norm(answers - truth))
+    else:
+        data = held(party_values(values, protocol.n), protocol.sensitivity, bounds)  # type: ignore[attr-defined]
+        answers, truth = run.estimates[:, 0], float(data.mean())
+        answers = answers[:1] if np.ptp(answers) == 0 else answers  # a token: everybody reads the same
+        realised = float(np.sqrt(np.mean((answers - truth) ** 2)))
+    loss, after = _looked_back(protocol, observers, run.transcript)
     return Outcome(
         protocol,
         answers,
-        float(data.mean()),
-        float(np.sqrt(np.mean((answers - data.mean()) ** 2))),
+        truth,
+        realised,
         _predicted(protocol, data),
         len(run.transcript),
-        account(protocol, observers, transcript=run.transcript),
-        "for the walk that was drawn, as if everybody knew it"
-        if isinstance(protocol, WalkSum | GraphWalkSum)
-        else "for the messages that were really sent",
+        loss,
+        after,
         delta,
         seed,
         source,
@@ -140,8 +161,22 @@ def run_and_account(
     )
 
 
+def _looked_back(protocol: Protocol, observers: Any, transcript: Any) -> tuple[Guarantee, str]:
+    """The loss of what really happened; where that adds nothing to what was said before, that."""
+    try:
+        loss = account(protocol, observers, transcript=transcript)
+    except Unsupported:
+        return account(protocol, observers), "stated before the run: what happened by chance stays secret"
+    if isinstance(protocol, WalkSum | GraphWalkSum):
+        return loss, "for the walk that was drawn, as if everybody knew it"
+    return loss, "for the messages that were really sent"
+
+
+Shuffling = Shuffle | FaultyShuffle | RelayedShuffle
+
+
 def shuffle_and_account(
-    protocol: Shuffle,
+    protocol: Shuffling,
     values: Any,
     seed: int,
     bounds: tuple[float, float],
@@ -153,18 +188,29 @@ def shuffle_and_account(
     low, high = bounds
     mechanism = Laplace.interval(low, high, protocol.epsilon0)
     data = np.clip(party_values(values, protocol.n), low, high)
-    null = [(low + high) / 2] if protocol.reporting == "single" else None
-    done = collect(protocol, mechanism, data, seed, null=null)
+    options: dict[str, Any] = {}
+    loss, after = None, "stated before the run: where reports went is nobody's knowledge"
+    if isinstance(protocol, Shuffle):
+        options = {"null": [(low + high) / 2] if protocol.reporting == "single" else None}
+        done: Any = collect(protocol, mechanism, data, seed, **options)
+        messages = done.run.traffic.total + done.run.traffic.handed
+    elif isinstance(protocol, FaultyShuffle):
+        done = collect_with_faults(protocol, mechanism, data, seed)
+        messages = int(done.run.sent.sum()) + len(done.run.view.reports)
+        loss, after = account(protocol, observers, transcript=done.run.pattern), "for the faults that really occurred"
+    else:
+        done = collect_relayed(protocol, mechanism, data, seed)
+        messages = done.run.envelopes + len(done.run.view.reports)
     truth = float(data.mean())
     return Outcome(
         protocol,
         done.estimate[:1],
         truth,
         abs(float(done.estimate[0]) - truth),
-        _predicted(protocol, data, mechanism=mechanism, null=null),
-        done.run.traffic.total + done.run.traffic.handed,
-        account(protocol, observers),
-        "stated before the run: where reports went is nobody's knowledge",
+        _predicted(protocol, data, mechanism=mechanism, **options),
+        messages,
+        account(protocol, observers) if loss is None else loss,
+        after,
         delta,
         seed,
         source,
@@ -176,6 +222,10 @@ def _predicted(protocol: Protocol, data: FloatArray, **options: Any) -> float | 
         return expected_error(protocol, data, **options).rmse
     except NetdpError as problem:
         return str(problem)
+
+
+def _few(numbers: FloatArray) -> str:
+    return ", ".join(f"{x:.4g}" for x in numbers[:6]) + (", …" if len(numbers) > 6 else "")
 
 
 def _name(protocol: Protocol, party: int) -> str:

@@ -6,6 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from netdp.planning.base import Plan
 from netdp.planning.gossip.advise import Advice
 from netdp.planning.gossip.plan import GossipOption, GossipPlan
 from netdp.planning.masked.plan import MaskedPlan
@@ -44,6 +45,7 @@ def plan_table(plan: GossipPlan, beside: MaskedPlan | None = None) -> Renderable
         Text(f"{plan.holds}\n"),
         table,
         Text(f"\n{_chosen(plan.best)}"),
+        *_beside(plan),
         *([] if beside is None else [Text(_masked_sum(beside))]),
         *(Text(note, style="dim") for note in plan.notes),
     )  # fmt: skip
@@ -80,6 +82,13 @@ def _chosen(option: GossipOption) -> str:
     )
 
 
+def _beside(plan: Plan) -> list[Text]:
+    """The coalition that was found beside a bound for all of them, and what no protocol can do."""
+    found = plan.guarantee.found
+    lines = [] if found is None else [Text(f"found: {found.sentence(plan.delta)}")]
+    return lines + ([] if plan.limit is None else [Text(f"limit: {plan.limit.words}", style="dim")])
+
+
 def _masked_sum(plan: MaskedPlan) -> str:
     against = "any single party" if plan.colluders == 1 else f"any {plan.colluders} parties together"
     return f"masked sum: -p masked, exact integers; holds against {against}"
@@ -91,19 +100,25 @@ def shuffle_table(plan: ShufflePlan) -> RenderableType:
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column()
     table.add_column(justify="right")
-    table.add_row("certified, against the curator", readable(plan.promised), style="bold green")
+    who = "" if plan.users == 1 else f", for {100 * plan.users:g} % of the users"
+    table.add_row(f"certified, against the curator{who}", readable(plan.promised), style="bold green")
+    if plan.users < 1:
+        table.add_row("the same, for the worst placed user", readable(plan.worst))
     table.add_row("a trusted shuffler", readable(plan.uniform))
+    table.add_row("a trusted sampler of √n reports", readable(plan.sampled))
     table.add_row("local DP (no shuffling)", readable(p.epsilon0))
     table.add_row("predicted error, of the shares of yes and no", readable(plan.best.rmse), style="dim")
     table.add_row("the same by a trusted curator at this ε", readable(plan.curator_rmse), style="dim")
     sure = "exact" if plan.mixed.method == "exact" else "proved by a spectral bound"
     lazy = f", laziness={p.laziness:g}" if p.laziness else ""
+    crowd = plan.mixed.crowd(plan.users)
     return Group(
         Text(f"{p.graph.name}: {p.graph.n:,} users, {p.graph.m:,} edges; reports with ε₀ = {p.epsilon0:g}"),
         Text(f"What is learned about a user: ε at δ = {plan.delta:g}\n", style="bold"),
         table,
         Text(f"\nchosen: Shuffle(graph, rounds={p.rounds}, epsilon0={p.epsilon0!r}{lazy}, reporting={p.reporting!r})"),
-        Text(f"every user passes on {plan.hops:,.0f} reports on average; separation {plan.mixed.value:.1e}, {sure}"),
+        Text(f"every user passes on {plan.hops:,.0f} reports on average"),
+        Text(f"and hides among {100 * crowd:.3g} % of the others ({sure})"),
         Text(f"claim: {plan.guarantee.claim.value}, a proved bound"),
     )
 
@@ -156,6 +171,7 @@ def token_table(plan: TokenPlan) -> RenderableType:
         Text(f"{plan.holds}\n"),
         table,
         Text(f"\nchosen: {plan.protocol}"),
+        *_beside(plan),
         Text("error: predicted, the largest over all values from an interval of length Δ", style="dim"),
         *(Text(note, style="dim") for note in plan.notes),
     )
