@@ -46,7 +46,7 @@ def account_and_compare(protocol: Protocol, settings: Accounting) -> None:
     lines = [comparison_table(comparison), *([f"picture: {drawn}"] if drawn is not None else [])]
     data = {**comparison.to_dict(), "plot": str(drawn) if drawn else None}
     if settings.rdp is not None:
-        divergence = _renyi(protocol, observers, settings)
+        divergence = _renyi(protocol, observers, settings.rdp, settings.colluders)
         lines.append(
             f"\nRényi divergence of order {settings.rdp:g}, the worst over all parties: {readable(divergence)}"
         )
@@ -54,12 +54,12 @@ def account_and_compare(protocol: Protocol, settings: Accounting) -> None:
     show(data, lines, settings.as_json)
 
 
-def _renyi(protocol: Protocol, observers: Any, settings: Accounting) -> float:
+def _renyi(protocol: Protocol, observers: Any, order: float, colluders: int | None) -> float:
     """The Rényi loss, from the statement that is made for it where there is one."""
-    options: dict[str, Any] = {} if settings.colluders is None else {"colluders": settings.colluders}
+    options: dict[str, Any] = {} if colluders is None else {"colluders": colluders}
     if "statement" in certified.options(protocol):
         options["statement"] = "renyi"
-    return float(np.nanmax(account(protocol, observers, **options).rdp(settings.rdp)))
+    return float(np.nanmax(account(protocol, observers, **options).rdp(order)))
 
 
 def show_who_learns_most(protocol: Protocol, settings: Accounting) -> None:
