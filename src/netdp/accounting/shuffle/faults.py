@@ -115,10 +115,13 @@ def _stated(
             IDEAL_DRAWS,
             "every report moves by draws of its own, independent of all others: two reports in one hand do not travel "
             "together",
-            "outages, crashes and losses depend neither on what reports say nor on where they are or go",
+            "outages, crashes and losses depend neither on what reports say nor on where they are or go, and which reports "
+            "were lost is not seen",
             pattern,
-            "contents are encrypted for the curator; relays can neither read nor tell apart nor mark the reports they carry",
-            "no traffic analysis: of the way a report came, only who handed it over is seen",
+            "contents are encrypted for the curator; relays that do not collude with it can neither read nor tell apart nor mark "
+            "reports",
+            "no traffic analysis: of the way a report came, only who handed it over and what passed through colluders' hands is "
+            "seen",
             "all users follow the protocol when they are there; graphs, rounds, laziness, randomizer and rates are public",
             who,
             *more,

@@ -50,8 +50,8 @@ REFERENCES = (
 
 _COMMON = (
     "every report moves by draws of its own, independent of all others: two reports in one hand do not travel together",
-    "contents are encrypted for the curator; relays can neither read nor tell apart nor mark the reports they carry",
-    "no traffic analysis: of the way a report came, only who handed it over is seen",
+    "contents are encrypted for the curator; relays that do not collude with it can neither read nor tell apart nor mark reports",
+    "no traffic analysis: of the way a report came, only who handed it over and what passed through colluders' hands is seen",
     "all users follow the protocol to its end; graph, rounds, laziness and randomizer are public",
 )
 

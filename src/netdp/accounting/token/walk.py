@@ -204,7 +204,7 @@ def sum_profile(protocol: WalkSum, colluders: int | Chances = 1, adjacency: str 
 
     >>> p = WalkSum(100, steps=10_000, sigma=61.0)                    # local DP with 100 contributions: 0.673
     >>> round(float(sum_profile(p).epsilon(1e-6)), 3)
-    0.07
+    0.071
     >>> hidden = WalkSum(100, steps=10_000, sigma=61.0, sender="hidden")
     >>> round(float(sum_profile(hidden).epsilon(1e-6)), 3)
     0.058
