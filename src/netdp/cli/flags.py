@@ -75,7 +75,9 @@ PROTOCOL_FLAGS: dict[str, Any] = {
         "partners a party shares pads.",
     ),
     "accelerated": _switch("--accelerated/--plain", "gossip: Chebyshev acceleration."),
-    "mixing": _text("--mixing", "gossip: metropolis, maximum-degree, lazy-metropolis, lazy-maximum-degree, …"),
+    "mixing": _text(
+        "--mixing", "gossip: metropolis (the default), maximum-degree, hamilton, or lazy- before one of them."
+    ),
     "edge_probability": _number("--edge-probability", "secret-graph: the probability of every link."),
     "varying": _switch("--varying/--fixed", "secret-graph: another graph for every round."),
     "iterations": _whole("--iterations", "descents: how many gradient steps everybody takes."),
