@@ -39,6 +39,7 @@ FIXED = (
     "coalition, the worst of them for each party"
 )
 _DELTA = 1e-6  # at which coalitions are compared, where losses are curves
+_TIE = 1e-9  # losses that differ by less, relatively, are ties: the first coalition and the first party are named
 _KNOTS, _NUMBERS = 256, 20_000_000
 
 Account = Callable[[tuple[int, ...]], Guarantee]
@@ -92,6 +93,7 @@ class Worst:
         self._sets: list[tuple[int, ...]] = []
         self._mu: FloatArray | None = None
         self._which = np.zeros(n, dtype=np.int64)
+        self._held = np.full(n, -np.inf)  # μ of that set
         self._factor: FloatArray | None = np.full(n, -np.inf)
 
     def add(self, members: tuple[int, ...], loss: Guarantee) -> None:
@@ -107,9 +109,11 @@ class Worst:
         if isinstance(curve, GaussianCurve):  # only the largest μ matters
             mu = np.asarray(curve.mu)
             before = np.full(self.n, -np.inf) if self._mu is None else self._mu
-            larger = np.where(np.isnan(mu), -np.inf, mu) > before
-            self._which[larger] = len(self._sets)
-            self._mu = np.where(larger, mu, before)
+            mine = np.where(np.isnan(mu), -np.inf, mu)
+            clearly = mine > self._held + _TIE * np.abs(np.where(np.isinf(self._held), 0.0, self._held))
+            self._which[clearly] = len(self._sets)
+            self._held = np.where(clearly, mine, self._held)
+            self._mu = np.maximum(mine, before)
             loss = dataclasses.replace(loss, curve=GaussianCurve(0.0), factor=None)
         else:
             loss = dataclasses.replace(loss, curve=curve, factor=None)
@@ -143,8 +147,8 @@ class Worst:
             raise Unsupported("some coalitions have Gaussian losses and some have not; account for them one by one")
         assert self._mu is not None
         mu = np.where(self._mu == -np.inf, np.nan, self._mu)
-        target = int(np.nanargmax(mu))
-        return GaussianCurve(mu), target, self._sets[self._which[target]], GaussianCurve(float(mu[target]))
+        target = _first_largest(mu)
+        return GaussianCurve(mu), target, self._sets[self._which[target]], GaussianCurve(float(self._held[target]))
 
     def _tables(self) -> tuple[Curve, int, tuple[int, ...], Curve]:
         curves = [loss.curve for loss in self._losses]
@@ -157,13 +161,20 @@ class Worst:
             rows = np.stack([np.asarray(curve.delta(point)) for point in points], axis=-1)
             deltas = np.fmax(deltas, rows)
             epsilon = np.asarray(curve.epsilon(_DELTA))
-            u = int(np.nanargmax(epsilon))
-            if epsilon[u] > largest:
+            u = _first_largest(epsilon)
+            if epsilon[u] > largest + _TIE * abs(largest):
                 largest, found = float(epsilon[u]), (place, u)
         deltas[deltas[:, 0] < 0] = np.nan
         place, u = found
         whole = ProfileCurve(points, np.minimum.accumulate(deltas, axis=-1))
         return whole, u, self._sets[place], entry(curves[place], u)
+
+
+def _first_largest(values: FloatArray) -> int:
+    """The first of those who are largest but for rounding: the same on every processor."""
+    top = float(np.nanmax(values))
+    near = values >= top - _TIE * abs(top) if np.isfinite(top) else values == top
+    return int(np.flatnonzero(near)[0])
 
 
 def _points(curve: Curve) -> FloatArray:
