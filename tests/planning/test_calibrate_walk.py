@@ -6,7 +6,8 @@ import pytest
 
 import netdp
 from netdp.errors import InvalidValue, Unsupported
-from netdp.planning.token.calibrate import calibrate_walk, smallest
+from netdp.planning.smallest import smallest
+from netdp.planning.token.calibrate import calibrate_walk
 from netdp.protocols import RingSum, WalkDescent, WalkSum
 
 DELTA = 1e-6

@@ -19,8 +19,8 @@ from netdp.errors import InvalidValue, Unsupported
 from netdp.privacy import GaussianCurve, gaussian_mu
 from netdp.protocols import Protocol
 
+from .smallest import smallest
 from .table import HEADROOM, checked_target
-from .token.calibrate import smallest
 
 P = TypeVar("P", bound=Protocol)
 _TOLERANCE = 1e-3

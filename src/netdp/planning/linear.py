@@ -12,8 +12,8 @@ from netdp.errors import InvalidValue, Unsupported
 from netdp.privacy import gaussian_mu
 from netdp.views import LinearGaussianView, LinearProtocol
 
+from .smallest import smallest
 from .table import HEADROOM, calibrations, checked_target
-from .token.calibrate import smallest
 
 # Met as closely as this, the target is met by the smallest σ.
 _TIGHT = 1 - 1e-6

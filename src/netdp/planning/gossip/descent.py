@@ -15,8 +15,8 @@ from netdp.graphs import Graph
 from netdp.graphs.symmetry import vertex_transitive
 from netdp.numerics.arrays import Progress
 from netdp.numerics.checks import count, positive
+from netdp.planning.smallest import smallest
 from netdp.planning.table import calibrations, checked_target, noise_for
-from netdp.planning.token.calibrate import smallest
 from netdp.protocols import ErdosRenyiDescent, GossipDescent
 from netdp.views import observer_set
 

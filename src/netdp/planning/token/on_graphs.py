@@ -23,12 +23,12 @@ from netdp.numerics.checks import count
 from netdp.numerics.rounding import rounded_up
 from netdp.planning.base import Option
 from netdp.planning.calibrate import calibrate
+from netdp.planning.smallest import smallest
 from netdp.planning.table import checked_target, noise_for
 from netdp.privacy import gaussian_mu
 from netdp.protocols import GraphWalkSum
 from netdp.utility import expected_error
 
-from .calibrate import smallest
 from .plan import TokenPlan, one_round
 
 _WALKS = {"metropolis": "walk, everybody equally often", "simple": "walk, to a random neighbour"}

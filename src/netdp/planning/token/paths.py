@@ -13,12 +13,11 @@ from netdp.accounting.table import certified
 from netdp.accounting.token.known_path import path_energy_blocks
 from netdp.errors import InvalidValue, Unsupported
 from netdp.numerics.checks import count
+from netdp.planning.smallest import smallest
 from netdp.planning.table import calibrations, checked_target, noise_for
 from netdp.privacy import Observers
 from netdp.protocols import GraphWalkSum, PathSum, RingSum, WalkDescent
 from netdp.views import observer_set
-
-from .calibrate import smallest
 
 W = TypeVar("W", bound=GraphWalkSum | WalkDescent)
 

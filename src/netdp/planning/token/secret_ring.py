@@ -5,10 +5,9 @@ from __future__ import annotations
 from netdp.accounting.token.secret_ring import ring_profile
 from netdp.errors import InvalidValue
 from netdp.numerics.checks import count
+from netdp.planning.smallest import smallest
 from netdp.planning.table import calibrations, checked_target, noise_for
 from netdp.protocols import SecretRingSum
-
-from .calibrate import smallest
 
 
 @calibrations.register
