@@ -50,7 +50,7 @@ def test_openings_cover_all_walks(n, steps, size, sender, release, gamma):
     q, w = 1 / (n - 1), 1 / n
     local = netdp.privacy.ProfileCurve([0.0, p.epsilon0], [1 - gamma, 0.0])
     hides = functools.partial(_cover, 2, gamma, "k-ary")
-    events, lost = openings.pieces(hides, sampled(local.delta, q), q, w, steps, size, known)
+    events, lost = openings.pieces(hides, sampled(local.delta, q), q, w, steps, size, known, known)
     assert len(events) == 4
     curve = compose_events(events, lost)
     assert (np.asarray(curve.delta(EPS)) >= truth(n, steps, 2, gamma, sender, release) - 1e-12).all()
@@ -92,7 +92,7 @@ def test_more_users_make_it_smaller_and_more_observers_larger():
 
 def test_an_opening_must_hold_its_ends():
     with pytest.raises(InvalidValue, match="an opening of 2 steps does not hold 2 known ends"):
-        openings.pieces(lambda j, m: np.exp, np.exp, 0.1, 0.1, 10, 2, 2)
+        openings.pieces(lambda j, m: np.exp, np.exp, 0.1, 0.1, 10, 2, 2, 2)
 
 
 # ---- chains: a stretch that was short is followed by another one for certain
@@ -128,7 +128,7 @@ def test_short_stretches_come_in_chains(q, w, steps):
         for k, chance in enumerate(short_ones(steps, q, w))
         if k
     )
-    events, lost = openings.pieces(cover, np.zeros_like, q, w, steps, 2, 1)
+    events, lost = openings.pieces(cover, np.zeros_like, q, w, steps, 2, 1, 1)
     told = exact > 1e-14
     assert told.sum() > 20
     assert (np.asarray(compose_events(events, lost).delta(eps))[told] >= exact[told]).all()
@@ -158,7 +158,7 @@ def test_openings_cover_sums(sender, release, known, sigma):
     def cover(j, m):
         return gaussian(j / (sigma * np.sqrt(m)) if m else np.sqrt(j) / sigma)
 
-    events, lost = openings.pieces(cover, block(shift, 1 / 3, 1), 1 / 3, 1 / 4, steps, size, known)
+    events, lost = openings.pieces(cover, block(shift, 1 / 3, 1), 1 / 3, 1 / 4, steps, size, known, known)
     assert (np.asarray(compose_events(events, lost).delta(EPS)) >= exact - 1e-12).all()
 
 

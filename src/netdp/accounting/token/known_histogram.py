@@ -33,14 +33,15 @@ def known_responses(protocol: WalkHistogram, q: float, w: float) -> ProfileCurve
     >>> round(float(known_responses(p, 1 / 999, 1 / 1000).epsilon(1e-6)), 2)
     2.1
     """
+    known = KNOWN_ENDS[protocol.sender]
     # the owner of the last step is an end of the last stretch; if only beginnings are known, one more
-    known = 2 if protocol.release == "named" else KNOWN_ENDS[protocol.sender]
+    at_release = 2 if protocol.release == "named" else known
     hides = functools.partial(_cover, protocol.domain, protocol.gamma, protocol.response)
     top = math.log1p(q * math.expm1(protocol.epsilon0))
     one = ProfileCurve([0.0, top], [q * (1 - protocol.gamma) * (1 + 1e-12), 0.0])
     found = []
-    for size in sizes(q, known):
-        events, lost = pieces(hides, one.delta, q, w, protocol.steps, size, known)
+    for size in sizes(q, at_release):
+        events, lost = pieces(hides, one.delta, q, w, protocol.steps, size, known, at_release)
         step = max(top, max(event.reach for event in events) / _CELLS)
         parts = [(_knots(event, top), event.times * protocol.tokens) for event in events]
         found.append(more(composed(parts, step), lost * protocol.tokens))

@@ -260,10 +260,11 @@ def walk_bounds(
         return compose_events(events)
 
     def known() -> ProfileCurve:
-        ends = 2 if protocol.release == "named" else KNOWN_ENDS[protocol.sender]
+        ends = KNOWN_ENDS[protocol.sender]
+        last = 2 if protocol.release == "named" else ends
         found = []
-        for size in sizes(q, ends):
-            events, lost = pieces(functools.partial(_cover, close), single, q, w, protocol.steps, size, ends)
+        for size in sizes(q, last):
+            events, lost = pieces(functools.partial(_cover, close), single, q, w, protocol.steps, size, ends, last)
             found.append(compose_events([event.repeated(protocol.tokens) for event in events], lost * protocol.tokens))
         return least(found)
 

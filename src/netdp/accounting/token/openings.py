@@ -24,7 +24,9 @@ Iterated; chains that go on for longer still, of probability p·s^K, are given u
 it stops (or R = T < 2a). Of the last R steps the visits of O are told. The expected number of stretches of length m among
 them is at most 2w(1−w)^m + Rw²(1−w)^m (at the two ends, inside), and one is all of R with probability (1−w)^R. If known
 names of u's are in one stretch only, its opening is shown; if in several, of which F ≥ 2 are u's, all these are shown in the
-clear. All else is shown in single steps, now without averaging over O's visits, which were told.
+clear. All else is shown in single steps, now without averaging over O's visits, which were told. A named release tells who
+made the last step of all. As a > e, R ≥ a − 1 ≥ 1: that step is in the ending, and there, only there, every stretch counts as one
+with both ends known.
 
 So a step is a public draw: O's with probability w, and then the known names of the stretch that follows, and its chain, if
 some are u's; else a single step. The view is bounded by T such steps, the chain of the first stretch and one ending: by
@@ -164,17 +166,20 @@ def ending(q: float, w: float, size: int, known: int, steps: int) -> Weights:
 
 
 def pieces(
-    cover: Cover, single: Profile, q: float, w: float, steps: int, size: int, known: int
+    cover: Cover, single: Profile, q: float, w: float, steps: int, size: int, known: int, at_release: int
 ) -> tuple[list[Event], float]:
     """All that is shown of a walk whose stretches have `known` known ends each, openings of at most `size` steps; and the
     probability of what is given up as lost, to be added to δ.
 
-    cover   (j, m) → profile of j contributions of u among m; m = 0: in the clear
-    single  the profile of one step that is u's with probability q
+    cover        (j, m) → profile of j contributions of u among m; m = 0: in the clear
+    single       the profile of one step that is u's with probability q
+    at_release   known ends of a stretch in the ending: 2 if the last step of all is known by name, which is always there
     """
-    if size <= known:
-        raise InvalidValue(f"an opening of {size} steps does not hold {known} known ends and more; take a longer one")
-    last, raw = ending(q, w, size, known, steps), min(2 * size - 1, steps)
+    if size <= at_release:
+        raise InvalidValue(
+            f"an opening of {size} steps does not hold {at_release} known ends and more; take a longer one"
+        )
+    last, raw = ending(q, w, size, at_release, steps), min(2 * size - 1, steps)
     opening, lost = chain(cover, q, w, steps, size, known)
 
     def step(eps: FloatArray) -> FloatArray:

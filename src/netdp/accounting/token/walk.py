@@ -238,8 +238,8 @@ def _sum_bounds(protocol: WalkSum, colluders: int | Chances, adjacency: str) -> 
         return [told, local]
     ends = KNOWN_ENDS[protocol.sender]
     if ends:
-        known = 2 if protocol.release == "named" else ends
-        opened = opened_bounds(shift, q, w, steps, tokens, known)
+        at_release = 2 if protocol.release == "named" else ends
+        opened = opened_bounds(shift, q, w, steps, tokens, ends, at_release)
         return [*opened, *known_bounds(shift, q, w, steps, tokens, ends), told, local]
     return [*hidden_bounds(shift, q, w, steps, tokens, named=protocol.release == "named"), told, local]
 
@@ -406,20 +406,22 @@ def _all_blocks(shift: Shift, q: float, w: float, steps: int, sizes: list[int]) 
     return [(size, blocks(shift, q, w, steps, size)) for size in sizes]
 
 
-def opened_bounds(shift: Shift, q: float, w: float, steps: int, tokens: int, known: int) -> list[Bound]:
-    """`known` ends of every stretch known: openings only where some are u's, single steps elsewhere (`openings`)."""
+def opened_bounds(
+    shift: Shift, q: float, w: float, steps: int, tokens: int, known: int, at_release: int
+) -> list[Bound]:
+    """`known` ends of every stretch known, `at_release` of the last: openings if some are u's, else single steps (`openings`)."""
 
     def cover(j: int, m: int) -> Profile:
         return gaussian(shift.near * (j / math.sqrt(m) if m else math.sqrt(j)))
 
     def opened_up_to(size: int) -> Bound:
         def opened() -> ProfileCurve:
-            events, lost = pieces(cover, block(shift, q, 1), q, w, steps, size, known)
+            events, lost = pieces(cover, block(shift, q, 1), q, w, steps, size, known, at_release)
             return compose_events([event.repeated(tokens) for event in events], lost * tokens)
 
         return opened
 
-    return [opened_up_to(sizes(q, known)[-1])]  # shorter openings gain little, and only at a very small δ
+    return [opened_up_to(sizes(q, at_release)[-1])]  # shorter openings gain little, and only at a very small δ
 
 
 def known_bounds(shift: Shift, q: float, w: float, steps: int, tokens: int, known: int) -> list[Bound]:
