@@ -7,8 +7,9 @@ import pytest
 from scipy import stats
 
 from netdp.errors import InvalidValue, NetdpError
+from netdp.mechanisms.coins import below_exp, flips
 from netdp.mechanisms.discrete_gaussian import DiscreteGaussian, exp_floor, words_from
-from netdp.mechanisms.fine_gaussian import FINEST_VARIANCE, FineGaussian, _flips, below_exp, rounding_distance
+from netdp.mechanisms.fine_gaussian import FINEST_VARIANCE, FineGaussian, rounding_distance
 
 
 def words(seed=0):
@@ -75,7 +76,7 @@ def test_words_at_the_edge_go_through_the_exact_comparison():
             asked.append(size)
             return np.full(size, digits if len(asked) == 1 else rest, dtype=np.uint64)
 
-        assert _flips(np.ones(3), lambda i: (1, 1), source).tolist() == [expected] * 3
+        assert flips(np.ones(3), lambda i: (1, 1), source).tolist() == [expected] * 3
         assert asked == [3, 1, 1, 1]
 
 

@@ -14,8 +14,8 @@ from scipy import stats
 from netdp.errors import InvalidValue, NetdpError
 from netdp.mechanisms import discrete_gaussian
 from netdp.mechanisms.discrete_gaussian import (
+    Coin,
     DiscreteGaussian,
-    _Coin,
     _Coins,
     _square,
     exp_floor,
@@ -65,7 +65,7 @@ def test_the_draw_decides_without_floating_point():
     for part in (
         DiscreteGaussian.sample,
         DiscreteGaussian._round,
-        _Coin,
+        Coin,
         _Coins,
         _square,
         exp_floor,
@@ -109,7 +109,7 @@ def test_a_word_that_agrees_is_decided_by_the_next():
 
     def flip(*script):
         rest = list(script)
-        return bool(_Coin(1, 1).flip(1, lambda size: np.array([rest.pop(0) for _ in range(size)], dtype=np.uint64))[0])
+        return bool(Coin(1, 1).flip(1, lambda size: np.array([rest.pop(0) for _ in range(size)], dtype=np.uint64))[0])
 
     assert flip(threshold - 1)
     assert not flip(threshold + 1)

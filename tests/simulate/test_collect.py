@@ -70,7 +70,8 @@ def test_all_is_as_good_as_the_randomizer_alone():
 def test_single_is_unbiased_when_mixed_and_has_the_stated_error(mechanism, values, null):
     protocol, repeats = MIXED.replace(reporting="single"), 1500
     truth, error = mechanism.answer(values), collection_error(protocol, mechanism, values, null=null)
-    off = np.array([collect(protocol, mechanism, values, s, null=null).estimate for s in range(repeats)]) - truth
+    runs = [collect(protocol, mechanism, values, s, null=null, floats=True) for s in range(repeats)]
+    off = np.array([done.estimate for done in runs]) - truth
     assert np.all(np.abs(off.mean(axis=0)) < 4.5 * off.std(axis=0) / np.sqrt(repeats))
     assert np.mean(np.sum(off**2, axis=1)) == pytest.approx(error, rel=0.12)
     assert error > collection_error(MIXED, mechanism, values)  # dummies and dropped reports cost
@@ -84,7 +85,9 @@ def test_chance_terms_of_the_error_without_noise():
     error = collection_error(protocol, mechanism, values, null=0.9)
     assert error > 5 * collection_error(protocol.replace(reporting="all"), mechanism, values)
     mean = mechanism.answer(values)
-    off = np.array([collect(protocol, mechanism, values, s, null=0.9).estimate - mean for s in range(1500)])
+    off = np.array(
+        [collect(protocol, mechanism, values, s, null=0.9, floats=True).estimate - mean for s in range(1500)]
+    )
     assert np.mean(off**2) == pytest.approx(error, rel=0.1)
     assert abs(off.mean()) < 4.5 * off.std() / np.sqrt(1500)
 
@@ -96,7 +99,7 @@ def test_single_is_biased_before_mixing():
     early = [collect(protocol, mechanism, values, s, null=0.0).estimate[0] for s in range(300)]
     assert np.mean(early) > 0.25  # about 1/(6 − E₀) = 0.3; the true mean is 1/6
     late = protocol.replace(rounds=60, laziness=0.5)
-    settled = np.array([collect(late, mechanism, values, s, null=0.0).estimate[0] for s in range(1500)])
+    settled = np.array([collect(late, mechanism, values, s, null=0.0, floats=True).estimate[0] for s in range(1500)])
     assert abs(settled.mean() - 1 / 6) < 4.5 * settled.std() / np.sqrt(1500)
 
 
@@ -104,7 +107,7 @@ def test_dummies_left_in_would_bias():
     mechanism, values = Laplace.interval(0.0, 1.0, 2.0), np.zeros(N)
     protocol = MIXED.replace(reporting="single")
     runs = [collect(protocol, mechanism, values, s, null=1.0) for s in range(600)]
-    plain = np.array([mechanism.estimate(done.run.view.reports)[0] for done in runs])
+    plain = np.array([done.mechanism.estimate(done.run.view.reports)[0] for done in runs])
     assert plain.mean() == pytest.approx(empty_hands(protocol)[0] / N, abs=0.05)
     assert abs(np.mean([done.estimate[0] for done in runs])) < 0.06
 

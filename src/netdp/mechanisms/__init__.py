@@ -6,9 +6,10 @@
     Gaussian             numbers, L2-bounded vectors (ε₀, δ₀), means
     PrivUnit             unit vectors                pure, means; the error grows with d, not with d² as Laplace's
 
-Privacy is stated of the laws on real numbers. The draws are for simulation: those of Laplace, Gaussian and PrivUnit are
-floating-point approximations whose last digits can give the value away; RandomizedResponse draws what it states, or
-something more private, as far as its generator's words are random (`netdp.mechanisms.base`).
+What leaves a party is drawn in whole numbers, exactly as stated, by `report(values, words)`. RandomizedResponse and
+UnaryEncoding have it; GridLaplace, GridGaussian and GridPrivUnit are the other three on a grid, and `on_a_grid` finds the one
+that belongs to a randomizer. Laplace, Gaussian and PrivUnit themselves state the privacy of laws on real numbers; their draws
+are floating-point approximations, for simulation, whose last digits can give the value away (`netdp.mechanisms.base`).
 
 >>> import numpy as np
 >>> from netdp.mechanisms import RandomizedResponse
@@ -17,11 +18,28 @@ something more private, as far as its generator's words are random (`netdp.mecha
 0.2876
 """
 
-from .base import Mechanism
+from .base import ExactMechanism, Mechanism
+from .exact import on_a_grid
 from .gaussian import Gaussian
+from .grid_gaussian import GridGaussian
+from .grid_laplace import GridLaplace
+from .grid_privunit import GridPrivUnit
 from .laplace import Laplace
 from .privunit import PrivUnit
 from .randomized_response import RandomizedResponse
 from .unary import UnaryEncoding, better_response
 
-__all__ = ["Gaussian", "Laplace", "Mechanism", "PrivUnit", "RandomizedResponse", "UnaryEncoding", "better_response"]
+__all__ = [
+    "ExactMechanism",
+    "Gaussian",
+    "GridGaussian",
+    "GridLaplace",
+    "GridPrivUnit",
+    "Laplace",
+    "Mechanism",
+    "PrivUnit",
+    "RandomizedResponse",
+    "UnaryEncoding",
+    "better_response",
+    "on_a_grid",
+]

@@ -3,15 +3,19 @@
 A randomizer turns one user's value into one report. It knows three things: how to draw reports, how private one report is,
 and how to undo its own bias when many reports are averaged. Whoever holds the reports afterwards is not its business.
 
-**The draws are for simulation.** What is stated of a randomizer (its curve, its ε₀ and δ₀) is true of its law on real
-numbers. `randomize` draws from NumPy's generators, in floating point, and that is not the same thing:
+**Two kinds of draws.** `report(values, words)` draws whole numbers, exactly from the stated law, from 64-bit words: what is
+stated (the curve, ε₀ and δ₀) is true of what is sent, if the words are uniform and independent. Randomized response and unary
+encoding have it; `on_a_grid` gives Laplace, Gaussian and PrivUnit a version that has it. `randomize(values, rng)` draws from
+NumPy's generators, for simulation, and for the versions on real numbers that is not the same thing:
 
 - Laplace, Gaussian and PrivUnit only approximate their laws. Sums and products are rounded to doubles, and which doubles
   can come out depends on the value. Measured on [0, 1]: a report y for which y·2⁵³ is no whole number comes from the
   value 0 in a quarter of all draws, from the value 1 never. Whoever sees all digits of one such report knows the value.
-- RandomizedResponse chooses among finitely many reports, and their probabilities err on the safe side only: what is drawn
-  is ε₀-DP, exactly, if the words of the generator are uniform and independent. See `randomized_response`.
+- Randomized response and unary encoding choose among finitely many reports, and their probabilities err on the safe side
+  only: what is drawn is ε₀-DP either way.
 - NumPy's generators are predictable, and so is every draw for whoever knows the seed or has seen enough of the output.
+
+Proofs, and the measurement: docs/guarantees.md#finite-precision.
 """
 
 from __future__ import annotations
@@ -23,14 +27,29 @@ import numpy.typing as npt
 
 from netdp.errors import InvalidValue
 from netdp.numerics import checks
-from netdp.numerics.arrays import FloatArray
+from netdp.numerics.arrays import FloatArray, IntArray
 from netdp.privacy import Curve
 
+from .discrete_gaussian import Words
+
 IDEAL_DRAWS = (
-    "reports are drawn exactly from the randomizer's law; the float samplers of netdp.mechanisms.Laplace, Gaussian and "
-    "PrivUnit only approximate theirs, and an attacker who sees all digits can exploit it: for simulation only"
+    "reports are drawn exactly from the randomizer's law, as those in whole numbers are (netdp.mechanisms.on_a_grid); the "
+    "float samplers of netdp.mechanisms.Laplace, Gaussian and PrivUnit only approximate theirs, and an attacker who sees all "
+    "digits can exploit it: for simulation only"
 )
-"""What every guarantee about randomized reports assumes, in words."""
+"""What a guarantee about randomized reports assumes if it does not know how they are drawn, in words."""
+EXACT_DRAWS = (
+    "reports are whole numbers, drawn from a law that is as private as stated to the last digit, if the random words they are "
+    "made from are uniform and independent"
+)
+"""What it assumes if they are drawn by `report`."""
+FLOAT_DRAWS = (
+    "reports are drawn in floating point, which only approximates the randomizer's law: an attacker who sees all digits can "
+    "exploit it, and no guarantee holds for these very reports; for simulation only"
+)
+"""What is said of reports that are drawn by `randomize` of a randomizer on real numbers."""
+OWN_DRAWS = "reports are drawn by the randomizer's own randomize; that it draws exactly from the law it states is not checked here"
+"""What is said of reports of a randomizer that is not from here and draws no whole numbers."""
 LEAST, LARGEST = 1e-50, 50.0
 """No randomizer with a larger ε₀ is offered: such a report is as good as the value itself. With a smaller one the noise, or
 its square, would not fit in a double."""
@@ -73,6 +92,28 @@ class Mechanism(Protocol):
 
     def squared_error(self, reports: int) -> float:
         """The expected squared L2 error of `estimate` from so many reports; it does not depend on the values."""
+
+
+@runtime_checkable
+class ExactMechanism(Mechanism, Protocol):
+    """A local randomizer that draws whole numbers, exactly from its law: what is stated of it is true of what is sent.
+
+    >>> from netdp.mechanisms import Laplace, RandomizedResponse, on_a_grid
+    >>> isinstance(RandomizedResponse(4, 1.0), ExactMechanism), isinstance(Laplace(1.0, epsilon0=1.0), ExactMechanism)
+    (True, False)
+    >>> isinstance(on_a_grid(Laplace(1.0, epsilon0=1.0)), ExactMechanism)
+    True
+    """
+
+    @property
+    def width(self) -> int:
+        """How many whole numbers a report is; each fits into 64 bits with its sign."""
+
+    def report(self, values: npt.ArrayLike, words: Words) -> IntArray:
+        """One report per user from uniform 64-bit words: (users,) categories, or (users, width) numbers."""
+
+    def readable(self, reports: IntArray) -> npt.NDArray[np.bool_]:
+        """Which rows can be reports at all; a curator drops the others, they are not from this randomizer."""
 
 
 def whole(name: str, value: Any, least: int) -> int:

@@ -94,7 +94,7 @@ class DiscreteGaussian:
     """
 
     variance: int
-    _coins: tuple[_Coins, _Coins, _Coin] = field(init=False, repr=False, compare=False)
+    _coins: tuple[_Coins, _Coins, Coin] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "variance", count("variance", self.variance))
@@ -103,7 +103,7 @@ class DiscreteGaussian:
                 f"variance must be at most 2⁴⁰ (σ of a million steps), got {self.variance}; use a coarser grid"
             )
         scale = self.scale
-        coins = (_Coins(scale), _Coins(2 * self.variance * scale**2), _Coin(1, 1))
+        coins = (_Coins(scale), _Coins(2 * self.variance * scale**2), Coin(1, 1))
         object.__setattr__(self, "_coins", coins)
 
     @property
@@ -155,7 +155,7 @@ def _square(numbers: IntArray) -> tuple[tuple[IntArray, int], ...]:
     return (high * high, 2 * _LIMB), (high * low, _LIMB + 1), (low * low, 0)
 
 
-class _Coin:
+class Coin:
     """Heads with probability e^{−p/q}, exactly, p/q > 0."""
 
     def __init__(self, p: int, q: int) -> None:
@@ -184,7 +184,7 @@ class _Coins:
 
     def __init__(self, q: int) -> None:
         self._q = q
-        self._made: dict[int, _Coin] = {}
+        self._made: dict[int, Coin] = {}
 
     def all_heads(self, numbers: IntArray, alive: IntArray, place: int, words: Words) -> IntArray:
         """Those of `alive` for which a coin e^{−number·2^place/q} shows heads: one flip for every bit that is set."""
@@ -201,8 +201,8 @@ class _Coins:
             alive = alive[stays]
         return alive
 
-    def _make(self, exponent: int) -> _Coin:
-        coin = self._made[exponent] = _Coin(1 << exponent, self._q)
+    def _make(self, exponent: int) -> Coin:
+        coin = self._made[exponent] = Coin(1 << exponent, self._q)
         return coin
 
 

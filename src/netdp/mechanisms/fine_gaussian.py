@@ -4,11 +4,8 @@ The law is that of `netdp.mechanisms.discrete_gaussian`, ∝ e^{−x²/2v} on th
 (Canonne, Kamath, Steinke 2020): with t = 2^j > √v, Y = ±(U + t·V) from the discrete Laplace law ∝ e^{−|y|/t} is kept with
 probability exp(−(|Y| − v/t)²/2v). There numbers are so small that every coin can be prepared; here they have 60 bits.
 
-**Coins, fast and exact.** A coin with probability e^{−p/q} shows heads if a uniform number, given by its binary digits, is
-below e^{−p/q}. Its first 64 digits are one random word. Computed in doubles, word/2⁶⁴ and e^{−p/q} are wrong by less than
-2⁻³⁰ together (below), so where they are further apart than 2⁻²⁹ the comparison is already decided; otherwise, once in
-some 10⁸ coins, it is made in whole numbers, digit by digit, with `exp_floor`. So what is drawn has the stated law exactly
-if the words are uniform and independent.
+**Coins.** Those with probability e^{−p/q} are decided in doubles where doubles can, and in whole numbers, digit by digit,
+where they cannot (`coins.flips`). So what is drawn has the stated law exactly if the words are uniform and independent.
 
 *The error in doubles.* Let y = p/q be the exponent, ŷ what is computed. First coin: y = U/t ≤ 1, two roundings. Last coin: y
 = (|Y| − v/t)²/2v; |Y|, v/t and their difference are rounded relatively by a few units u = 2⁻⁵³ of |Y| + v/t ≤ 2(|Y|/t +
@@ -24,24 +21,23 @@ every x (`discrete_gaussian`, "Vectors") P[R = x] ≥ e^{−1/24v}·P[X = x], so
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from netdp.errors import InvalidValue, NetdpError
-from netdp.numerics.arrays import FloatArray, IntArray
+from netdp.numerics.arrays import IntArray
 from netdp.numerics.checks import count
 
-from .discrete_gaussian import Words, exp_floor, kept_until_full
+from .coins import flips
+from .discrete_gaussian import Coin, Words, kept_until_full
 
 FINEST_VARIANCE = 2**116
 """No larger parameter is drawn: deviations up to 2⁵⁸ steps, so that 2⁶³ is 32 of them away."""
 
-_MARGIN = 2.0**-29
 _FAR = 16  # multiples of t: beyond, doubles decide nothing
 _LONGEST = 2048
+_ONCE = Coin(1, 1)
 
 
 @dataclass(frozen=True)
@@ -78,7 +74,7 @@ class FineGaussian:
         drawn = words(tries)
         start = (drawn & np.uint64(t - 1)).astype(np.int64)
         minus = (drawn >> np.uint64(63)).astype(bool)
-        heads = _flips(start / float(t), lambda i: (int(start[i]), t), words)
+        heads = flips(start / float(t), lambda i: (int(start[i]), t), words)
         start, minus = start[heads], minus[heads]
         laps = _laps(len(start), words)
         alive = ~(minus & (start == 0) & (laps == 0))  # zero has one sign only
@@ -89,7 +85,7 @@ class FineGaussian:
         def exact(i: int) -> tuple[int, int]:
             return ((int(start[i]) + t * int(laps[i])) * t - v) ** 2, 2 * v * t * t
 
-        heads = _flips(exponent, exact, words)
+        heads = flips(exponent, exact, words)
         start, minus, laps = start[heads], minus[heads], laps[heads]
         if t * (int(laps.max(initial=0)) + 1) > 2**63:  # beyond 32 deviations
             raise NetdpError("a draw does not fit into 64 bits: the source of random words is broken")
@@ -104,36 +100,9 @@ def _laps(size: int, words: Words) -> IntArray:
     for _ in range(_LONGEST):
         if not going.size:
             return laps
-        going = going[_flips(np.ones(len(going)), lambda i: (1, 1), words)]
+        going = going[_ONCE.flip(len(going), words)]
         laps[going] += 1
     raise NetdpError(f"{_LONGEST} heads in a row: the source of random words is broken")  # not in any lifetime
-
-
-def _flips(exponents: FloatArray, exact: Callable[[int], tuple[int, int]], words: Words) -> npt.NDArray[np.bool_]:
-    """One coin for every exponent y: heads with probability e^{−y}, y = p/q exactly with (p, q) = exact(i)."""
-    drawn = words(len(exponents))
-    place = drawn * 2.0**-64
-    chance = np.exp(-exponents)
-    heads = place < chance
-    for i in np.flatnonzero(np.abs(place - chance) <= _MARGIN).tolist():
-        heads[i] = below_exp(int(drawn[i]), *exact(i), words)
-    return heads
-
-
-def below_exp(word: int, p: int, q: int, words: Words) -> bool:
-    """Whether the number with these first 64 binary digits, and the next ones from `words`, is below e^{−p/q}.
-
-    >>> below_exp(2**63, 1, 1, lambda size: np.zeros(size, dtype=np.uint64)), below_exp(2**62, 1, 1, None)
-    (False, True)
-    """
-    if p == 0:
-        return True
-    bits = 64
-    while True:
-        digits = exp_floor(p, q, bits) & (2**64 - 1)
-        if word != digits:
-            return word < digits
-        word, bits = int(words(1)[0]), bits + 64  # e^{−p/q} is irrational, so this ends
 
 
 def rounding_distance(variance: int) -> float:

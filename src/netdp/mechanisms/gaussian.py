@@ -6,13 +6,14 @@ difference matters. The profile is `GaussianCurve(μ)`; any single point (ε₀,
 says which one is stated.
 
 **The draw is for simulation only.** All this is true of noise on real numbers. `randomize` adds doubles: which sums can
-come out depends on the value, and whoever sees all digits of a report can tell values apart (see `base`).
+come out depends on the value, and whoever sees all digits of a report can tell values apart (see `base`). `GridGaussian` is the
+same randomizer in whole numbers, and what `collect` and the peers use.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -115,7 +116,7 @@ class Gaussian:
         """The mean of the values."""
         return np.asarray(self.check(values).mean(axis=0))
 
-    def randomize(self, values: npt.ArrayLike, rng: np.random.Generator) -> FloatArray:
+    def randomize(self, values: npt.ArrayLike, rng: np.random.Generator) -> npt.NDArray[Any]:
         """One report per user: the value with noise."""
         data = self.check(values)
         return np.asarray(data + self.sigma * generator(rng).standard_normal(data.shape))

@@ -17,14 +17,15 @@ event is at most as telling as a half-line is about scalars, at any ε.
 of its value, down to δ = 10⁻⁸).
 
 **The draw is for simulation only.** All this is true of noise on real numbers. `randomize` adds doubles: which sums can
-come out depends on the value, and whoever sees all digits of a report can tell values apart (see `base`).
+come out depends on the value, and whoever sees all digits of a report can tell values apart (see `base`). `GridLaplace` is the
+same randomizer in whole numbers, and what `collect` and the peers use.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -122,7 +123,7 @@ class Laplace:
         """The mean of the values."""
         return np.asarray(self.check(values).mean(axis=0))
 
-    def randomize(self, values: npt.ArrayLike, rng: np.random.Generator) -> FloatArray:
+    def randomize(self, values: npt.ArrayLike, rng: np.random.Generator) -> npt.NDArray[Any]:
         """One report per user: the value with noise."""
         data = self.check(values)
         return np.asarray(data + generator(rng).laplace(scale=self.scale, size=data.shape))

@@ -29,7 +29,8 @@ of 2⁻⁵³, "random() < 1−p" sends V off the cap at least as often as it sho
 
 **The draw is for simulation only.** That is about the cap alone. V itself is made of rounded products of u with other
 numbers: the last digits of a report depend on u, and whoever sees all of them can tell vectors apart (see `base`). For
-u = (1, 0, …) the first coordinate of V is a multiple of 2⁻⁵³, for others it is not.
+u = (1, 0, …) the first coordinate of V is a multiple of 2⁻⁵³, for others it is not. `GridPrivUnit` is the same randomizer in
+whole numbers, and what `collect` uses.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -96,7 +98,7 @@ class PrivUnit:
         inverse = 1 / math.expm1(self.epsilon0)
 
         def excess(height: float) -> float:
-            q, A = _cap(self._shape, height)
+            q, A = cap_of(self._shape, height)
             return (1 - height) * (inverse + q) - A
 
         # decreasing in the height: inverse > 0 at 0, −A < 0 at 1
@@ -113,7 +115,7 @@ class PrivUnit:
     @cached_property
     def cap(self) -> float:
         """q: the share of the sphere that the cap covers."""
-        return _cap(self._shape, self._height)[0]
+        return cap_of(self._shape, self._height)[0]
 
     @cached_property
     def outside(self) -> float:
@@ -129,7 +131,7 @@ class PrivUnit:
     @cached_property
     def mean_length(self) -> float:
         """m = ⟨E V, u⟩."""
-        q, A = _cap(self._shape, self._height)
+        q, A = cap_of(self._shape, self._height)
         return A * (self.inside / q - self.outside / (1 - q))
 
     @property
@@ -156,7 +158,7 @@ class PrivUnit:
         """The mean of the values."""
         return np.asarray(self.check(values).mean(axis=0))
 
-    def randomize(self, values: npt.ArrayLike, rng: np.random.Generator) -> FloatArray:
+    def randomize(self, values: npt.ArrayLike, rng: np.random.Generator) -> npt.NDArray[Any]:
         """One report per user, a vector of norm 1/m; no rejection."""
         data, rng = self.check(values), generator(rng)
         reports = np.empty(data.shape)
@@ -202,12 +204,12 @@ class PrivUnit:
         return (1 / self.mean_length**2 - 1) / whole("reports", reports, least=1)
 
 
-def _cap(a: float, height: float) -> tuple[float, float]:
+def cap_of(a: float, height: float) -> tuple[float, float]:
     """q and A of the cap that begins at γ = 1 − height.
 
     In three dimensions ⟨V, u⟩ is uniform on [−1, 1]:
 
-    >>> [round(x, 12) for x in _cap(1.0, 0.5)]           # q = (1−γ)/2, A = (1−γ²)/4
+    >>> [round(x, 12) for x in cap_of(1.0, 0.5)]           # q = (1−γ)/2, A = (1−γ²)/4
     [0.25, 0.1875]
     """
     q = float(special.betainc(a, a, height / 2))

@@ -5,14 +5,18 @@ P_x(S) − e^ε P_x′(S) is a sum over the reports in S of p − e^ε q (at x),
 ε ≥ 0 only x can add to it. So δ(ε) = (e^ε₀ − e^ε)₊/(e^ε₀+k−1), exactly and in both directions. It is linear in e^ε up to
 ε₀, so two points state it without loss.
 
-**The draw** is a choice among k reports, and no digits are left over that could tell more. It is ε₀-DP, exactly, if the
-words of the generator are uniform and independent. Proof. NumPy's uniform numbers are multiples of 2⁻⁵³, so "random() < t"
-happens with probability ⌈2⁵³t⌉/2⁵³ ≥ t, and `flip` is rounded up: another value is reported with probability f + d, where f =
-(k−1)q and 0 ≤ d ≤ 17u, u = 2⁻⁵³; which one is drawn without bias (by rejection). Two laws put (1−f−d) = p − d and (f+d)/(k−1)
-= q + d/(k−1) on the two values in question, and the same on every other report. p/q = e^ε₀, so the first ratio,
-(p−d)/(q+d/(k−1)), is at most e^ε₀. The other way round, q + d/(k−1) ≤ e^ε₀(p − d) asks for d(e^ε₀ + 1/(k−1)) ≤
-(e^2ε₀ − 1)q, and d ≤ (e^ε₀−1)/(e^ε₀+k−1) is enough; it is so for ε₀ ≥ 64ku, and a smaller ε₀ is refused. ∎ What this leaves
-open is the generator: NumPy's are predictable, for simulation.
+**The draw** is a choice among k reports, and no digits are left over that could tell more.
+
+*In whole numbers* (`report`): another value is reported for exactly `flips` = ⌈2⁶⁴f⌉ of the 2⁶⁴ words, f = (k−1)q, and which one
+is drawn without bias. So it is reported with probability f + d, 0 ≤ d < 2·2⁻⁶⁴. Two laws put (1−f−d) = p − d and
+(f+d)/(k−1) = q + d/(k−1) on the two values in question, and the same on every other report. p/q = e^ε₀, so the first ratio,
+(p−d)/(q+d/(k−1)), is at most e^ε₀: `drawn_loss` is its logarithm, from these very whole numbers. The other way round,
+q + d/(k−1) ≤ e^ε₀(p − d) asks for d(e^ε₀ + 1/(k−1)) ≤ (e^2ε₀ − 1)q, and d ≤ (e^ε₀−1)/(e^ε₀+k−1) is enough; it is so for
+ε₀ ≥ 64ku, u = 2⁻⁵³, and a smaller ε₀ is refused. ∎ See docs/guarantees.md#finite-precision.
+
+*In floating point* (`randomize`, for simulation): NumPy's uniform numbers are multiples of 2⁻⁵³, so "random() < t" happens
+with probability ⌈2⁵³t⌉/2⁵³ ≥ t, and `flip` is rounded up: the same with 0 ≤ d ≤ 17u. So this, too, is ε₀-DP as drawn, but
+for its generator: NumPy's are predictable.
 
 **Estimate.** The share of reports equal to j has the mean f_j·p + (1 − f_j)·q, so (share − q)/(p − q) is unbiased for the
 frequency f_j. Its variance is [f_j p(1−p) + (1−f_j) q(1−q)]/(n(p−q)²) given the values; summed over j, it no longer
@@ -25,6 +29,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -35,6 +41,8 @@ from netdp.numerics.arrays import UNIT, FloatArray, IntArray
 from netdp.privacy import ProfileCurve
 
 from .base import generator, local_loss, plain, positive, whole
+from .coins import ALL, log_ratio_up, one_of, response_share, with_share
+from .discrete_gaussian import Words
 
 
 @dataclass(frozen=True)
@@ -86,6 +94,25 @@ class RandomizedResponse:
         others = (self.domain - 1) * math.exp(-self.epsilon0)
         return others / (1 + others) * (1 + 8 * UNIT)
 
+    @cached_property
+    def flips(self) -> int:
+        """Of how many of the 2⁶⁴ words `report` makes another value: ⌈2⁶⁴(k−1)/(e^ε₀+k−1)⌉, or one more."""
+        return response_share(self.epsilon0, self.domain - 1)
+
+    @property
+    def drawn_gamma(self) -> Fraction:
+        """γ of what `report` draws, exactly: a uniform draw from all k with this probability, else the own value."""
+        return Fraction(self.flips * self.domain, ALL * (self.domain - 1))
+
+    @property
+    def drawn_loss(self) -> float:
+        """The loss of what `report` draws, from its very probabilities, rounded up; `epsilon0` or less by a little.
+
+        >>> 0 <= 1.0 - RandomizedResponse(10, 1.0).drawn_loss < 1e-15
+        True
+        """
+        return min(log_ratio_up((ALL - self.flips) * (self.domain - 1), self.flips), self.epsilon0)
+
     @property
     def keep(self) -> float:
         """p, the probability of the own value."""
@@ -132,6 +159,30 @@ class RandomizedResponse:
         other = rng.integers(0, self.domain - 1, size=len(flipped))
         reports[flipped] = other + (other >= data[flipped])
         return reports
+
+    @property
+    def width(self) -> int:
+        """How many whole numbers a report is."""
+        return 1
+
+    def report(self, values: npt.ArrayLike, words: Words) -> IntArray:
+        """One report per user, drawn in whole numbers, exactly: what leaves a party.
+
+        >>> from netdp.mechanisms.discrete_gaussian import words_from
+        >>> reports = RandomizedResponse(3, 1.0).report([2] * 60_000, words_from(np.random.default_rng(0)))
+        >>> (np.bincount(reports) / 60_000).round(2).tolist()             # 1/(e+2), 1/(e+2), e/(e+2)
+        [0.21, 0.21, 0.58]
+        """
+        data = self.check(values)
+        flipped = np.flatnonzero(with_share(self.flips, len(data), words))
+        reports = data.copy()
+        other = one_of(self.domain - 1, len(flipped), words)
+        reports[flipped] = other + (other >= data[flipped])
+        return reports
+
+    def readable(self, reports: IntArray) -> npt.NDArray[np.bool_]:
+        """Which of these whole numbers can be reports: 0 … k−1."""
+        return np.asarray((reports >= 0) & (reports < self.domain))
 
     def estimate(self, reports: npt.ArrayLike) -> FloatArray:
         """The frequencies behind the reports, unbiased: single ones may fall below 0 or above 1."""

@@ -8,10 +8,11 @@ directions: linear in e^ε up to ε₀, with δ(0) = p − q. Two choices:
     symmetric   p = e^{ε₀/2}/(e^{ε₀/2} + 1), q = 1 − p      every bit is a randomized response with ε₀/2 (RAPPOR)
     optimised   p = 1/2, q = 1/(e^ε₀ + 1)                   the least variance of rare values (OUE)
 
-**The draw** is a choice among finitely many reports, and errs on the safe side: "random() < t" happens with probability
-⌈2⁵³t⌉/2⁵³, between t and t + u, u = 2⁻⁵³. A 1 is flipped, and a 0 is, by comparing with thresholds rounded up by 16 relative units
-(and with 1/2 exactly for the optimised p, which 53 bits hold). So 1 − p and q are too large by factors of at least 1, never too
-small, and e^ε₀ = (p/(1−p))·((1−q)/q) only falls. What this leaves open is the generator: NumPy's are predictable.
+**The draw** is a choice among finitely many reports, and errs on the safe side: 1 − p and q are too large by factors of at least
+1, never too small, and e^ε₀ = (p/(1−p))·((1−q)/q) only falls. *In whole numbers* (`report`): both are shares of 2⁶⁴, rounded up
+(1 − p = ½ exactly for the optimised choice); `drawn_loss` is what these very shares lose. *In floating point* (`randomize`, for
+simulation): "random() < t" happens with probability ⌈2⁵³t⌉/2⁵³ ≥ t, and t is rounded up by 16 relative units; what this leaves
+open is the generator: NumPy's are predictable. See docs/guarantees.md#finite-precision.
 
 **Estimate.** The share of reports whose bit j is 1 has the mean f_j p + (1−f_j) q, so (share − q)/(p − q) is unbiased for the
 frequency f_j, with variance [f_j p(1−p) + (1−f_j) q(1−q)]/(n(p−q)²): it does not grow with k, whereas that of k-ary randomized
@@ -25,6 +26,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +36,8 @@ from netdp.numerics.arrays import UNIT, FloatArray, IntArray
 from netdp.privacy import ProfileCurve
 
 from .base import generator, local_loss, plain, whole
+from .coins import ALL, log_ratio_up, response_share, with_share
+from .discrete_gaussian import Words
 from .randomized_response import RandomizedResponse
 
 ENCODINGS = ("symmetric", "optimised")
@@ -72,6 +76,24 @@ class UnaryEncoding:
     def delta0(self) -> float:
         """0: the randomizer is pure."""
         return 0.0
+
+    @cached_property
+    def flips(self) -> tuple[int, int]:
+        """Of how many of the 2⁶⁴ words `report` loses the own bit, and sets another one."""
+        if self.encoding == "optimised":
+            return ALL // 2, response_share(self.epsilon0, 1)
+        both = response_share(self.epsilon0 / 2, 1)
+        return both, both
+
+    @property
+    def drawn_loss(self) -> float:
+        """The loss of what `report` draws, from its very probabilities, rounded up; `epsilon0` or less by a little.
+
+        >>> 0 <= 1.0 - UnaryEncoding(10, 1.0).drawn_loss < 1e-15
+        True
+        """
+        lose, gain = self.flips
+        return min(log_ratio_up((ALL - lose) * (ALL - gain), lose * gain), self.epsilon0)
 
     @property
     def lose(self) -> float:
@@ -117,6 +139,28 @@ class UnaryEncoding:
         bits = (rng.random((len(data), self.domain)) < self.other).astype(np.uint8)
         bits[np.arange(len(data)), data] = rng.random(len(data)) >= self.lose
         return bits
+
+    @property
+    def width(self) -> int:
+        """How many whole numbers a report is."""
+        return self.domain
+
+    def report(self, values: npt.ArrayLike, words: Words) -> IntArray:
+        """One report per user, a row of k bits, drawn in whole numbers, exactly: what leaves a party.
+
+        >>> from netdp.mechanisms.discrete_gaussian import words_from
+        >>> UnaryEncoding(3, 50.0).report([1], words_from(np.random.default_rng(1))).tolist()      # the own bit: ½
+        [[0, 1, 0]]
+        """
+        data = self.check(values)
+        lose, gain = self.flips
+        bits = with_share(gain, len(data) * self.domain, words).reshape(len(data), self.domain).astype(np.int64)
+        bits[np.arange(len(data)), data] = ~with_share(lose, len(data), words)
+        return bits
+
+    def readable(self, reports: IntArray) -> npt.NDArray[np.bool_]:
+        """Which of these rows of whole numbers can be reports: k bits."""
+        return np.asarray(((reports == 0) | (reports == 1)).all(axis=-1))
 
     def estimate(self, reports: npt.ArrayLike) -> FloatArray:
         """The frequencies behind the reports, unbiased: single ones may fall below 0 or above 1."""

@@ -1,5 +1,10 @@
 """From private values to an estimate at the curator, by network shuffling: randomize, walk, hand over, estimate.
 
+**Which draws.** Reports are whole numbers, whose law is no less private than what is accounted for: a randomizer on real numbers
+(Laplace, Gaussian, PrivUnit) is replaced by its version on a grid (`netdp.mechanisms.on_a_grid`), no less private and with the
+same error but for rounding. With `floats=True` it draws in floating point itself, some ten times as fast, and no guarantee is
+about those reports; the result says which it was (`draws`). See docs/guarantees.md#finite-precision.
+
 **All.** Every report arrives exactly once, so the estimate and its error are those of the randomizer alone, after any number
 of rounds: as with a trusted shuffler, or with local DP.
 
@@ -32,7 +37,8 @@ import numpy as np
 import numpy.typing as npt
 
 from netdp.errors import InvalidValue
-from netdp.mechanisms import Mechanism
+from netdp.mechanisms import ExactMechanism, Gaussian, Laplace, Mechanism, PrivUnit, on_a_grid
+from netdp.mechanisms.base import EXACT_DRAWS, FLOAT_DRAWS, OWN_DRAWS
 from netdp.numerics.arrays import FloatArray
 from netdp.protocols import FaultyShuffle, RelayedShuffle, Shuffle
 from netdp.utility.shuffle import empty_hands, null_row
@@ -42,24 +48,35 @@ from .shuffle import ShuffledReports, shuffle_reports, stream
 
 @dataclass(frozen=True, eq=False)
 class Collected:
-    """What the curator has in the end: `estimate` of the mean or of the frequencies, and the run it came from."""
+    """What the curator has in the end: `estimate` of the mean or of the frequencies, and the run it came from.
+
+    `mechanism` is the randomizer that drew, `draws` what is true of its draws.
+    """
 
     estimate: FloatArray
     run: ShuffledReports = field(repr=False)
     mechanism: Mechanism
+    draws: str
 
     def __str__(self) -> str:
         shown = ", ".join(f"{x:.4g}" for x in self.estimate[:6]) + (", …" if len(self.estimate) > 6 else "")
-        return f"the curator's estimate by {type(self.mechanism).__name__}: {shown}\n{self.run}"
+        return f"the curator's estimate by {type(self.mechanism).__name__}: {shown}\n{self.run}\n{self.draws}"
 
 
 def collect(
-    protocol: Shuffle, mechanism: Mechanism, values: npt.ArrayLike, seed: int, *, null: Any = None
+    protocol: Shuffle,
+    mechanism: Mechanism,
+    values: npt.ArrayLike,
+    seed: int,
+    *,
+    null: Any = None,
+    floats: bool = False,
 ) -> Collected:
     """Randomize every user's value, shuffle the reports through the network, estimate; the same seed gives the same run.
 
     The randomizer may be no less private than the (ε₀, δ₀) that the protocol states. `null` is the value dummies are made
-    from, and is needed for reporting="single" only.
+    from, and is needed for reporting="single" only. Reports are whole numbers (`netdp.mechanisms.on_a_grid`);
+    `floats=True` draws those of Laplace, Gaussian and PrivUnit in floating point: faster, and for simulation only.
 
     >>> from netdp import graphs
     >>> from netdp.mechanisms import RandomizedResponse
@@ -73,6 +90,7 @@ def collect(
     netdp.errors.InvalidValue: the protocol states ε₀ = 1, δ₀ = 0, but this RandomizedResponse has δ = 0.322 at that ε₀
     (its own statement: ε₀ = 1.5, δ₀ = 0); take more noise, or state the larger loss in the protocol
     """
+    mechanism, draws = which_draws(mechanism, floats)
     check_mechanism(protocol, mechanism)
     data = mechanism.check(values)
     if len(data) != protocol.n:
@@ -81,7 +99,7 @@ def collect(
         if null is not None:
             raise InvalidValue(f'reporting="all" sends no dummies; leave null out, got {null!r}')
         run = shuffle_reports(protocol, mechanism.randomize(data, stream(seed, 2)), seed)
-        return Collected(mechanism.estimate(run.view.reports), run, mechanism)
+        return Collected(mechanism.estimate(run.view.reports), run, mechanism, draws)
     instead = null_row(mechanism, null)
 
     def dummies(count: int) -> npt.NDArray[Any]:
@@ -89,7 +107,23 @@ def collect(
         return reports[:count]
 
     run = shuffle_reports(protocol, mechanism.randomize(data, stream(seed, 2)), seed, dummies=dummies)
-    return Collected(estimate_single(protocol, mechanism, run.view.reports, null), run, mechanism)
+    return Collected(estimate_single(protocol, mechanism, run.view.reports, null), run, mechanism, draws)
+
+
+def which_draws(mechanism: Mechanism, floats: bool) -> tuple[Mechanism, str]:
+    """The randomizer that is to draw, and what is true of its draws.
+
+    >>> used, draws = which_draws(Laplace.interval(0.0, 1.0, 1.0), floats=False)
+    >>> type(used).__name__, draws.startswith("reports are whole numbers")
+    ('GridLaplace', True)
+    """
+    if not isinstance(mechanism, Mechanism):
+        raise InvalidValue(f"mechanism must be a randomizer such as RandomizedResponse(2, 1.0), got {mechanism!r}")
+    if isinstance(mechanism, ExactMechanism):
+        return mechanism, EXACT_DRAWS
+    if not isinstance(mechanism, Laplace | Gaussian | PrivUnit):
+        return mechanism, OWN_DRAWS
+    return (mechanism, FLOAT_DRAWS) if floats else (on_a_grid(mechanism), EXACT_DRAWS)
 
 
 def check_mechanism(protocol: Shuffle | FaultyShuffle | RelayedShuffle, mechanism: Mechanism) -> None:
