@@ -2,7 +2,7 @@
 
 `Graph` is the one noun; it comes from a family (`ring`, `hypercube`, …), a file (`read`), a name
 (`dataset`), NetworkX (`from_networkx`) or a short text (`parse`). `mixing` makes a gossip matrix of it and
-`spectrum` says how fast that mixes.
+`spectrum` says how fast that mixes. `with_links` lays random rings over it, which makes it mix soon.
 
 >>> from netdp import graphs
 >>> g = graphs.hypercube(8)
@@ -29,6 +29,7 @@ from netdp.graphs.families import (
 from netdp.graphs.files import ReadReport, read, read_with_report
 from netdp.graphs.graph import Graph
 from netdp.graphs.hubs import balanced_tree, barabasi_albert, random_tree
+from netdp.graphs.links import with_links
 from netdp.graphs.matrix import GossipMatrix, edge_weights, gossip_matrix
 from netdp.graphs.named import Dataset, dataset, datasets
 from netdp.graphs.spec import parse
@@ -68,4 +69,5 @@ __all__ = [
     "star",
     "torus",
     "transition",
+    "with_links",
 ]

@@ -14,6 +14,7 @@ from netdp.graphs.graph import Graph
 from netdp.graphs.named import dataset, datasets
 
 from . import families, hubs
+from .links import with_links
 
 #: family: (constructor, parameters in order with their types, an example)
 _FAMILIES: dict[str, tuple[Callable[..., Graph], dict[str, type], str]] = {
@@ -42,6 +43,10 @@ _FAMILIES: dict[str, tuple[Callable[..., Graph], dict[str, type], str]] = {
 }
 
 
+LINKS = "+rings:"
+"""What stands between a graph and the number of random rings that are laid over it."""
+
+
 def examples() -> dict[str, str]:
     """One example per family, as `parse` reads it.
 
@@ -56,10 +61,13 @@ def parse(spec: str | PathLike[str]) -> Graph:
 
     A family with its parameters (`hypercube:8`, `grid:16x16`, `regular:1024,6,seed=0`; the seed is 0 unless
     given), the name of a data set (`twitch`, `karate`), or the path of an edge-list file. A file that is
-    called like a data set is reached as `./karate`.
+    called like a data set is reached as `./karate`. Behind any of them, `+rings:2,seed=1` lays two random rings
+    over it (`netdp.graphs.links`).
 
     >>> parse("grid:3x4")
     Graph('grid(3, 4)', n=12, m=17)
+    >>> parse("path:100+rings:1")
+    Graph('path(100) + 1 random ring (seed 0)', n=100, m=196)
     >>> parse("ringg:5")
     Traceback (most recent call last):
     netdp.errors.InvalidValue: 'ringg:5' is no graph; did you mean 'ring:64'? ...
@@ -69,6 +77,9 @@ def parse(spec: str | PathLike[str]) -> Graph:
             f"a graph is written as text, for example 'ring:64', 'karate' or the path of an edge-list file; got {spec!r}"
         )
     text = str(spec).strip()
+    under, plus, links = text.rpartition(LINKS)
+    if plus and not Path(text).is_file():
+        return with_links(parse(under), *_links(text, links))
     family, colon, rest = text.partition(":")
     key = family.strip().lower().replace("-", "_")
     if key in _FAMILIES and (colon or not Path(text).is_file()):
@@ -85,6 +96,24 @@ def parse(spec: str | PathLike[str]) -> Graph:
         f"{text!r} is no graph; {hint}Give a family ({', '.join(examples().values())}), "
         f"a data set ({', '.join(names)}), or the path of an existing edge-list file"
     )
+
+
+def linked(spec: str, rings: int, seed: int) -> str:
+    """The text for a graph with links.
+
+    >>> linked("karate", 2, 1), linked("karate", 0, 1)
+    ('karate+rings:2,seed=1', 'karate')
+    """
+    return f"{spec}{LINKS}{rings},seed={seed}" if rings else spec
+
+
+def _links(text: str, rest: str) -> tuple[int, int]:
+    """How many rings, and their seed, of "2,seed=1"."""
+    first, comma, second = (piece.strip() for piece in rest.partition(","))
+    seed = second.removeprefix("seed=").strip() if comma else "0"
+    if not (first.isascii() and first.isdigit() and seed.isascii() and seed.isdigit()):
+        raise InvalidValue(f"{text!r}: random rings are written like +rings:2 or +rings:2,seed=1, got {LINKS + rest!r}")
+    return int(first), int(seed)
 
 
 def _family(text: str, key: str, rest: str) -> Graph:

@@ -61,6 +61,9 @@ def default_step(*profiles: FloatArray) -> float:
 
 def _lower_hull(x: FloatArray, y: FloatArray) -> list[int]:
     """Indices of the points on the largest convex function below them (Andrew's monotone chain)."""
+    rise, run = np.diff(y), np.diff(x)
+    if (rise[:-1] * run[1:] < rise[1:] * run[:-1]).all():  # all of them, as is usual
+        return list(range(x.size))
     keep: list[int] = []
     xs, ys = x.tolist(), y.tolist()
     for i in range(len(xs)):
@@ -118,16 +121,20 @@ class LossGrid:
         masses = np.concatenate([mirrored[:0:-1], [rest + 2 * up[0]], up[1:]])
         return cls(step, 1 - up.size, masses, infinite, 8 * UNIT * (eps.size + 8))
 
-    @property
+    @functools.cached_property
     def losses(self) -> FloatArray:
         """The finite losses that carry mass."""
         return np.arange(self.low, self.low + self.masses.size).astype(np.float64) * self.step
 
+    @functools.cached_property
+    def _log_masses(self) -> FloatArray:
+        with np.errstate(divide="ignore"):
+            return np.log(self.masses)
+
     def cumulant(self, tilt: float) -> tuple[float, float]:
         """log Σ p e^{tilt·l} of an untilted grid, and its derivative, the mean loss after tilting."""
         losses = self.losses
-        with np.errstate(divide="ignore"):
-            exponents = np.log(self.masses) + tilt * losses
+        exponents = self._log_masses + tilt * losses
         largest = float(np.max(exponents))
         weights = np.exp(exponents - largest)
         total = float(np.sum(weights))
@@ -136,8 +143,8 @@ class LossGrid:
     def tilted(self, tilt: float) -> LossGrid:
         """The same distribution, its masses weighted towards large losses."""
         log_scale, _ = self.cumulant(tilt)
-        with np.errstate(divide="ignore", under="ignore"):
-            masses = np.exp(np.log(self.masses) + tilt * self.losses - log_scale)
+        with np.errstate(under="ignore"):
+            masses = np.exp(self._log_masses + tilt * self.losses - log_scale)
         # the exponent has a rounding error of a few units times its size
         size = abs(log_scale) + tilt * self.step * max(abs(self.low), abs(self.top))
         relative = self.relative + 8 * UNIT * (size + 50)
@@ -153,9 +160,13 @@ class LossGrid:
             masses = np.convolve(a, b)
             relative += 2 * UNIT * min(a.size, b.size)
         else:
-            from scipy.signal import fftconvolve
+            from scipy import fft
 
-            masses = np.maximum(fftconvolve(a, b), 0.0)
+            size = a.size + b.size - 1
+            length = fft.next_fast_len(size, real=True)
+            one = fft.rfft(a, length)
+            two = one if b is a else fft.rfft(b, length)
+            masses = np.maximum(fft.irfft(one * two, length)[:size], 0.0)
             # A transform of length N has relative 2-norm error at most 8u log2 N (Higham 2002, Theorem 24.2).
             # With total masses ≤ 1, transforms are ≤ 1 in modulus, so the 2-norm error of the result is at
             # most that times ‖a‖ + ‖b‖ + ‖a*b‖, and the sum of absolute errors √N times as much.

@@ -36,12 +36,13 @@ sums are mixtures on both sides, around 2kx and kx, and easier to tell apart (`t
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import NamedTuple
 
 import numpy as np
 
-from netdp.numerics.arrays import FloatArray
+from netdp.numerics.arrays import FloatArray, frozen
 from netdp.numerics.binomial import visits
 from netdp.privacy import gaussian_delta
 
@@ -79,10 +80,10 @@ def block(shift: Shift, q: float, shortest: int, longest: int | None = None) -> 
     def profile(eps: FloatArray) -> FloatArray:
         grown = np.expm1(eps)[:, None] / present
         inner = np.log1p(grown)
-        parts = np.asarray(gaussian_delta(near, inner))
-        if shift.far > shift.near:
-            beta = np.minimum(np.exp(eps)[:, None] / (1 + grown), 1.0)  # above 1 by rounding if q = 1
-            parts = beta * parts + (1 - beta) * np.asarray(gaussian_delta(far, inner))
+        if shift.far <= shift.near:
+            return _mean_delta(near, weight, inner[:, 0])
+        beta = np.minimum(np.exp(eps)[:, None] / (1 + grown), 1.0)  # above 1 by rounding if q = 1
+        parts = beta * np.asarray(gaussian_delta(near, inner)) + (1 - beta) * np.asarray(gaussian_delta(far, inner))
         return np.asarray(parts @ weight)
 
     return profile
@@ -98,4 +99,15 @@ def mixture(mus: FloatArray, weights: FloatArray, least: float = 1e-28) -> Profi
     kept = weights > least
     rest = float(weights[~kept].sum()) * (1 + 1e-9)
     mus, weights = mus[kept], weights[kept] * (1 + 1e-12)
-    return lambda eps: np.asarray(np.asarray(gaussian_delta(mus, eps[:, None])) @ weights) + rest
+    return lambda eps: _mean_delta(mus, weights, eps) + rest
+
+
+def _mean_delta(mus: FloatArray, weights: FloatArray, eps: FloatArray) -> FloatArray:
+    """Σ weight·δ_Gauss(μ) at each ε. Bounds of one walk ask for the same tables again and again: the last ones are kept."""
+    return _kept_mean_delta(*(np.asarray(part, dtype=np.float64).tobytes() for part in (mus, weights, eps)))
+
+
+@functools.lru_cache(maxsize=256)
+def _kept_mean_delta(mus: bytes, weights: bytes, eps: bytes) -> FloatArray:
+    table = np.asarray(gaussian_delta(np.frombuffer(mus), np.frombuffer(eps)[:, None]))
+    return frozen(table @ np.frombuffer(weights))

@@ -23,7 +23,7 @@ from netdp.numerics.checks import count
 from netdp.numerics.rounding import rounded_up
 from netdp.planning.base import Option
 from netdp.planning.calibrate import calibrate
-from netdp.planning.smallest import smallest
+from netdp.planning.smallest import TOLERANCE, smallest
 from netdp.planning.table import checked_target, noise_for
 from netdp.privacy import gaussian_mu
 from netdp.protocols import GraphWalkSum
@@ -42,7 +42,7 @@ def plan_token_on(
     σ is rounded up to four digits, and what is promised is certified for the rounded value.
 
     >>> from netdp import graphs
-    >>> plan = plan_token_on(graphs.star(4), epsilon=4.0, delta=1e-4, visits=5)
+    >>> plan = plan_token_on(graphs.star(3), epsilon=4.0, delta=1e-4, visits=2)
     >>> len(plan.options), plan.guarantee.worst_epsilon(1e-4) <= 4.0
     (2, True)
     """
@@ -102,8 +102,12 @@ def _option(name: str, draft: GraphWalkSum, epsilon: float, delta: float, collud
         members, target = promise.found.observers.parties, promise.found.target
     options: dict[str, Any] = {"colluders": colluders}
     found = calibrate(draft.replace(sigma=start), epsilon, delta, **options)
-    found = found.replace(sigma=rounded_up(found.sigma))
-    return Option(name, found, replace(account(found, **options), factor=None), expected_error(found), visits)
+    promise = account(found := found.replace(sigma=rounded_up(found.sigma)), **options)
+    while promise.worst_epsilon(delta) > epsilon:
+        # bounds computed on a grid need not fall with every last digit of σ: the next ones will do
+        found = found.replace(sigma=rounded_up(found.sigma * (1 + TOLERANCE / 2)))
+        promise = account(found, **options)
+    return Option(name, found, replace(promise, factor=None), expected_error(found), visits)
 
 
 def _closest(draft: GraphWalkSum) -> tuple[tuple[int, ...], int]:
