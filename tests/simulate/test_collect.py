@@ -9,9 +9,10 @@ import pytest
 
 from netdp import graphs
 from netdp.errors import InvalidValue
-from netdp.mechanisms import Gaussian, Laplace, PrivUnit, RandomizedResponse
+from netdp.mechanisms import Gaussian, Laplace, Mechanism, PrivUnit, RandomizedResponse
+from netdp.mechanisms.base import EXACT_DRAWS, OWN_DRAWS
 from netdp.protocols import Shuffle
-from netdp.simulate.collect import check_mechanism, collect, estimate_single
+from netdp.simulate.collect import check_mechanism, collect, estimate_single, which_draws
 from netdp.simulate.shuffle import run_walks
 from netdp.utility.shuffle import collection_error, empty_hands
 
@@ -149,3 +150,17 @@ def test_the_same_seed_gives_the_same_estimate():
     one, same, other = (collect(MIXED, mechanism, values, s).estimate for s in (0, 0, 1))
     assert np.array_equal(one, same)
     assert not np.array_equal(one, other)
+
+
+def test_of_a_randomizer_of_ones_own_no_exact_draws_are_claimed():
+    class Alike:
+        """Has all that an exact randomizer has, and draws as it likes."""
+
+        def __init__(self):
+            inner = RandomizedResponse(2, 1.0)
+            for name in (name for name in dir(inner) if not name.startswith("_")):
+                setattr(self, name, getattr(inner, name))
+
+    assert which_draws(RandomizedResponse(2, 1.0), floats=False)[1] == EXACT_DRAWS
+    assert isinstance(Alike(), Mechanism)
+    assert which_draws(Alike(), floats=False)[1] == OWN_DRAWS

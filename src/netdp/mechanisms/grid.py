@@ -48,7 +48,7 @@ def step_of(sensitivity: float, steps: int) -> float:
     step = sensitivity / steps
     if step < float(np.finfo(np.float64).tiny):
         raise InvalidValue(
-            f"sensitivity={sensitivity:g} in {steps} steps: a step is too small for a double; rescale the values"
+            f"sensitivity={sensitivity!r} in {steps} steps: a step is too small for a double; rescale the values"
         )
     return step
 

@@ -121,7 +121,7 @@ class GridGaussian(Gaussian):
     @cached_property
     def curve(self) -> ProfileCurve:  # type: ignore[override]  # on real numbers it has a name; here it is a table
         """The profile at some thousand points, the stated ε₀ among them, and chords between them."""
-        last = float(gaussian_epsilon(self.mu, _LEAST_DELTA))  # a larger ε₀ is one more point: it must not thin out the others
+        last = float(gaussian_epsilon(self.mu, _LEAST_DELTA))  # not ε₀: a large one would thin out the points
         epsilons = np.unique(np.concatenate([np.linspace(0.0, last, 4097), [self.epsilon0]]))
         return ProfileCurve(epsilons, np.minimum.accumulate(self.delta_at(epsilons)))
 
@@ -146,7 +146,7 @@ class GridGaussian(Gaussian):
     def readable(self, reports: IntArray) -> npt.NDArray[np.bool_]:
         """Which of these rows of whole numbers can be reports: the ball and 12 deviations, which one in 10³⁰ exceeds."""
         most = 12 * (math.isqrt(self.variance) + 1) + self.steps // 2
-        return np.asarray(((reports <= most) & (reports >= -most)).all(axis=-1))
+        return np.asarray(((reports <= most) & (reports >= -most)).all(axis=-1) & (reports.shape[-1] == self.width))
 
     def estimate(self, reports: npt.ArrayLike) -> FloatArray:
         """The mean of the reports, back in the units of the values."""

@@ -112,7 +112,8 @@ class GridLaplace(Laplace):
 
     def readable(self, reports: IntArray) -> npt.NDArray[np.bool_]:
         """Which of these rows of whole numbers can be reports: none of their numbers is beyond `furthest`."""
-        return np.asarray(((reports <= self.furthest) & (reports >= -self.furthest)).all(axis=-1))
+        fits = reports.shape[-1] == self.width
+        return np.asarray(((reports <= self.furthest) & (reports >= -self.furthest)).all(axis=-1) & fits)
 
     def estimate(self, reports: npt.ArrayLike) -> FloatArray:
         """The mean of the reports, back in the units of the values."""

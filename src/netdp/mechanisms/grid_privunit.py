@@ -24,8 +24,8 @@ off the direction of G by at most arcsin(h/‖G‖) ≤ πh/2‖G‖, and ‖G�
     P[R on the cap, ‖R‖ ≥ ρ] ≤ q·P[‖G‖ ≥ ρ − h] + f(π/2)·ℓ′ + P[‖G‖ ≤ h],     ℓ′ = (π/2)·h·E[1/‖G‖; ‖G‖ ≥ ρ − h],
 
 the last term only where ρ ≤ 2h, and E[1/‖G‖; ‖G‖ ≥ x] ≤ min(E[1/‖G‖], P[‖G‖ ≥ x]/x): on long vectors it matters that both
-fall with P. The discrete law is within e^a above the law of R everywhere, and within e^{−b} below it where ‖R‖ ≤ Ts (`discrete_gaussian`,
-"Vectors"), all but e^{−r²/2} of R, for any r. Divided by what Q is conditioned on, this gives
+fall with P. The discrete law is within e^a above the law of R everywhere, and within e^{−b} below it where ‖R‖ ≤ Ts
+(`discrete_gaussian`, "Vectors"), all but e^{−r²/2} of R, for any r. Divided by what Q is conditioned on, this gives
 
     q₋ = e^{−b}·(q·P[‖G‖ ≥ ρ+h] − f(θ)ℓ − e^{−r²/2})/min(1, e^a·P[‖G‖ ≥ ρ−h]),
     q₊ = e^{a+b}·(q·P[‖G‖ ≥ ρ−h] + f(π/2)ℓ′ + P[‖G‖ ≤ h])/(P[‖G‖ ≥ ρ+h] − e^{−r²/2}).
@@ -39,9 +39,10 @@ z = t + y, y discrete Gaussian of parameter v = s², has a probability ∝ e^{�
 ⟨z, t⟩ ≥ kγρ‖w‖ ≥ L for a whole number L, so keeping z with probability e^{−(⟨z,t⟩−L)/v} leaves exactly the law wanted;
 e^{γ²ρ²/2v} times as many z are kept.
 
-Rounding: q, P, the Beta and Gamma functions are taken with relative errors of 10⁻⁹, term by term, on the safe side. Means and errors (`mean_length`,
-`squared_error`) are those of the sphere; the grid changes them by a relative amount of order √d/s. Proofs and the check by
-enumeration: docs/guarantees.md#finite-precision.
+Rounding: q, P, the Beta and Gamma functions are taken with relative errors of 10⁻⁹·(1 + d/10⁵), term by term, on the safe side.
+Means and errors (`mean_length`, `squared_error`) are those of the sphere; the grid changes them by a relative amount of order
+√d/s, and as w is s/16 long only, a single direction is off by up to 8√d/s. Proofs and the check by enumeration:
+docs/guarantees.md#finite-precision.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ _LONGEST = 2**30  # s·√d at most: squared lengths fit in 62 bits
 _PLACES = 40  # binary digits of γ
 _FINER = 16  # s in units of ‖w‖
 _TAILS = (10.0, 30.0)  # r above: the first is better on coarse grids, the second for narrow caps of long vectors
-_ERROR = 1e-9
+_ERROR = 1e-9  # of special functions, relatively, and as much again for every 10⁵ dimensions (logarithms of Γ)
 _CLOSE = 2.0**-45  # cosines in doubles are right to within 8·2⁻⁵³
 _MOST_TRIES = 10_000  # on average
 _NUMBERS_AT_ONCE = 1 << 20
@@ -149,7 +150,7 @@ class GridPrivUnit(PrivUnit):
         """q₋ and q₊: what every cap on the grid covers of Q, at least and at most."""
         d, s, rho = self.dimension, float(self.spread), float(self.shortest)
         v, h = s * s, math.sqrt(self.dimension) / 2
-        a = d / (24 * v)
+        a, error = d / (24 * v), _ERROR * (1 + d / 1e5)
         longer = float(special.gammaincc(d / 2, (rho + h) ** 2 / (2 * v)))
         about = float(special.gammaincc(d / 2, max(rho - h, 0.0) ** 2 / (2 * v)))
         tiny = float(special.gammainc(d / 2, h * h / (2 * v))) if rho <= 2 * h else 0.0
@@ -163,11 +164,11 @@ class GridPrivUnit(PrivUnit):
             tail = math.exp(-(r**2) / 2)
             b = (math.sqrt(d) + r + h / s) ** 2 / (24 * v) + d * normaliser_excess(self.spread**2)
             # every term by itself on the safe side: the difference may be small against them
-            least = self.cap * longer * (1 - _ERROR) - (rim * blurred + tail) * (1 + _ERROR)
+            least = self.cap * longer * (1 - error) - (rim * blurred + tail) * (1 + error)
             low = max(low, math.exp(-b) * least / min(1.0, math.exp(a) * about))
             most = self.cap * about + beta * more + tiny
-            high = min(high, math.exp(a + b) * most / max(longer - tail * (1 + _ERROR), 1e-300))
-        return low * (1 - _ERROR) - 1e-300, min(high * (1 + _ERROR), 1.0)
+            high = min(high, math.exp(a + b) * most / max(longer * (1 - error) - tail, 1e-300))
+        return low * (1 - error) - 1e-300, min(high * (1 + error), 1.0)
 
     @cached_property
     def flips(self) -> int:
@@ -311,7 +312,8 @@ class GridPrivUnit(PrivUnit):
     def readable(self, reports: IntArray) -> npt.NDArray[np.bool_]:
         """Which of these rows of whole numbers can be reports: neither too short nor absurdly long."""
         length = np.linalg.norm(np.asarray(reports, dtype=np.float64), axis=-1)
-        return np.asarray((length >= self.shortest * (1 - 1e-12)) & (length <= 2.0**31))
+        fits = np.shape(reports)[-1] == self.width
+        return np.asarray((length >= self.shortest * (1 - 1e-12)) & (length <= 2.0**31) & fits)
 
     def estimate(self, reports: npt.ArrayLike) -> FloatArray:
         """The mean of the reports' directions, divided by m."""

@@ -160,7 +160,7 @@ class UnaryEncoding:
 
     def readable(self, reports: IntArray) -> npt.NDArray[np.bool_]:
         """Which of these rows of whole numbers can be reports: k bits."""
-        return np.asarray(((reports == 0) | (reports == 1)).all(axis=-1))
+        return np.asarray(((reports == 0) | (reports == 1)).all(axis=-1) & (reports.shape[-1] == self.width))
 
     def estimate(self, reports: npt.ArrayLike) -> FloatArray:
         """The frequencies behind the reports, unbiased: single ones may fall below 0 or above 1."""

@@ -37,7 +37,18 @@ import numpy as np
 import numpy.typing as npt
 
 from netdp.errors import InvalidValue
-from netdp.mechanisms import ExactMechanism, Gaussian, Laplace, Mechanism, PrivUnit, on_a_grid
+from netdp.mechanisms import (
+    Gaussian,
+    GridGaussian,
+    GridLaplace,
+    GridPrivUnit,
+    Laplace,
+    Mechanism,
+    PrivUnit,
+    RandomizedResponse,
+    UnaryEncoding,
+    on_a_grid,
+)
 from netdp.mechanisms.base import EXACT_DRAWS, FLOAT_DRAWS, OWN_DRAWS
 from netdp.numerics.arrays import FloatArray
 from netdp.protocols import FaultyShuffle, RelayedShuffle, Shuffle
@@ -119,8 +130,8 @@ def which_draws(mechanism: Mechanism, floats: bool) -> tuple[Mechanism, str]:
     """
     if not isinstance(mechanism, Mechanism):
         raise InvalidValue(f"mechanism must be a randomizer such as RandomizedResponse(2, 1.0), got {mechanism!r}")
-    if isinstance(mechanism, ExactMechanism):
-        return mechanism, EXACT_DRAWS
+    if isinstance(mechanism, RandomizedResponse | UnaryEncoding | GridLaplace | GridGaussian | GridPrivUnit):
+        return mechanism, EXACT_DRAWS  # of randomizers of one's own nothing is known, whatever methods they have
     if not isinstance(mechanism, Laplace | Gaussian | PrivUnit):
         return mechanism, OWN_DRAWS
     return (mechanism, FLOAT_DRAWS) if floats else (on_a_grid(mechanism), EXACT_DRAWS)
@@ -131,6 +142,8 @@ def check_mechanism(protocol: Shuffle | FaultyShuffle | RelayedShuffle, mechanis
     if not isinstance(mechanism, Mechanism):
         raise InvalidValue(f"mechanism must be a randomizer such as RandomizedResponse(2, 1.0), got {mechanism!r}")
     reached = float(mechanism.curve.delta(protocol.epsilon0))
+    if isinstance(mechanism, Gaussian | GridGaussian):  # exact, where chords of the curve lie a little above
+        reached = min(reached, mechanism.delta0_at(protocol.epsilon0))
     if not reached <= protocol.delta0:
         raise InvalidValue(
             f"the protocol states ε₀ = {protocol.epsilon0:g}, δ₀ = {protocol.delta0:g}, but this "
