@@ -26,6 +26,8 @@ class Neighbour:
     """What is known of one neighbour on the present link."""
 
     greeted: bool = False
+    format: int = 0
+    """Of the wire, agreed on with the Hello."""
     knows: set[Key] = field(default_factory=set)
     pulled: set[Key] = field(default_factory=set)
     complaints: int = 0
@@ -34,13 +36,19 @@ class Neighbour:
 class Exchange:
     """Links to neighbours and what is held; `is_passed_on` says which items everybody should get."""
 
-    def __init__(self, is_passed_on: Callable[[Key], bool], waiting: float) -> None:
+    def __init__(
+        self,
+        is_passed_on: Callable[[Key], bool],
+        waiting: float,
+        keeps_last_token: Callable[[int], bool] = lambda attempt: True,
+    ) -> None:
         self.held: dict[Key, Item] = {}
         self.links: dict[int, Neighbour] = {}
         self.addressed: dict[int, dict[Key, Item]] = defaultdict(dict)
         self.sent: set[tuple[int, int, int]] = set()
         """Who got something in which round: (attempt, round, to)."""
         self._is_passed_on, self._waiting = is_passed_on, waiting
+        self._keeps_last_token = keeps_last_token
         self._out: list[tuple[int, Message]] = []
         self._offers: dict[Key, set[int]] = defaultdict(set)
         self._asked: dict[Key, tuple[int, float]] = {}
@@ -102,7 +110,7 @@ class Exchange:
     def send_to(self, peer: int, item: Item) -> None:
         """To one neighbour, now or as soon as there is a link, again after every new link until it has it."""
         kept = self.addressed[peer]
-        if item.key.kind == Kind.TOKEN:
+        if item.key.kind == Kind.TOKEN and self._keeps_last_token(item.key.attempt):
             kept.clear()  # a later token makes all earlier ones superfluous
         kept[item.key] = item
         if self.is_greeted(peer) and item.key not in self.links[peer].knows:
@@ -113,7 +121,7 @@ class Exchange:
         self.links[peer].knows.add(item.key)
         self._out.append((peer, item))
         key = item.key
-        if key.kind in (Kind.CONTRIBUTION, Kind.STATE, Kind.TOKEN):
+        if key.kind in (Kind.CONTRIBUTION, Kind.STATE, Kind.TOKEN, Kind.BUNDLE):
             self.sent.add((key.attempt, item.hops if key.kind.is_signed else key.index, peer))
 
     def outbox(self) -> list[tuple[int, Message]]:

@@ -12,26 +12,16 @@ are enforced where: docs/guarantees.md#real-peers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from netdp.errors import NetdpError, Refused
+from netdp.numerics.arrays import FloatArray
 
-from netdp.errors import InvalidValue, NetdpError, Refused, Unsupported
-from netdp.mechanisms.discrete_gaussian import DiscreteGaussian
-from netdp.numerics.arrays import FloatArray, IntArray
-from netdp.protocols import Gossip, MaskedSum, RingSum
-from netdp.protocols.masked_steps import contribution, from_bytes, quantised, quantised_records, to_bytes, wire_width
-from netdp.protocols.ring import ring_contributions
-
-from .ledger.entries import entry_of
+from .ledger.entries import CORRECTS, correction_of, entry_of
 from .messages import Item, Key, Kind, roster_body, roster_digest, roster_of, signed_bytes
-from .spreads.average import Average
-from .spreads.flood import Flood
-from .spreads.gossip import Gossiping, gossip_noises
-from .spreads.ring import Ring
-from .streams import context, noise_words, pads_of
 
 if TYPE_CHECKING:
     from .identity import Card, Identity
@@ -42,13 +32,13 @@ if TYPE_CHECKING:
 
 
 class Pen:
-    """The `Hand` of a party (`netdp.peers.party`) with its keys, its folder and its numbers.
+    """The `Hand` of a party (`netdp.peers.party`) with its keys, its folder and its numbers; the `Desk` of its protocol.
 
-    rows   (records, d): what the task made of the party's data
+    rows   (records, d): what the task made of the party's data; none for a curator
     """
 
     def __init__(self, identity: Identity, study: Study, store: Store, rows: FloatArray) -> None:
-        self._identity, self._study, self._store, self._rows = identity, study, store, rows
+        self.identity, self.study, self._store, self.rows = identity, study, store, rows
         self.me = study.index(identity.card.name)
         if study.card(self.me) != identity.card:
             raise Refused(
@@ -60,7 +50,7 @@ class Pen:
 
     def own(self) -> list[Item]:
         """Votes and contributions that are written down."""
-        study = self._study.hash
+        study = self.study.hash
         votes = self._store.votes(study)
         items = [Item(Key(Kind.VOTE, attempt, self.me), *said) for attempt, said in votes.items()]
         for attempt in votes:
@@ -71,28 +61,28 @@ class Pen:
     def vote(self, attempt: int, roster: Roster) -> Item:
         """Durable before it is returned; a second, different one for the attempt is refused."""
         item = self._sealed(Key(Kind.VOTE, attempt, self.me), roster_body(roster))
-        self._store.put_vote(self._study.hash, attempt, item.body, item.signature)
+        self._store.put_vote(self.study.hash, attempt, item.body, item.signature)
         return item
 
     def contribute(self, attempt: int, roster: Roster) -> Item:
         """Draw, write with its cost, and only then hand it out."""
         key = Key(Kind.CONTRIBUTION, attempt, self.me)
-        if (held := self._store.contribution(self._study.hash, attempt)) is not None:
+        if (held := self._store.contribution(self.study.hash, attempt)) is not None:
             return self._sealed(key, held.body)
-        if roster_of(self._store.votes(self._study.hash)[attempt][0]) != roster:
+        if roster_of(self._store.votes(self.study.hash)[attempt][0]) != roster:
             raise Refused(
                 f"this party did not vote for the roster {roster} of attempt {attempt}; it contributes nothing"
             )
         self._check_same_data()
-        body, secret = self._drawn(attempt, roster)
+        body, secret = self.study.running.draw(self, attempt, roster)
         item = self._sealed(key, body)
-        entry = entry_of(self._study, attempt, roster, self.me)
-        self._store.spend(self._study.hash, attempt, tuple(key), body, secret, entry, item.signature)
+        entry = entry_of(self.study, attempt, roster, self.me)
+        self._store.spend(self.study.hash, attempt, tuple(key), body, secret, entry, item.signature)
         return item
 
     def adopt(self, item: Item, roster: Roster | None) -> None:
         """Write down an own item that others hold; a contribution with its cost, and so only with the roster it was made to."""
-        key, study = item.key, self._study
+        key, study = item.key, self.study
         if key.kind == Kind.VOTE:
             self._store.put_vote(study.hash, key.attempt, item.body, item.signature)
             return
@@ -105,135 +95,63 @@ class Pen:
         self._store.adopt(study.hash, key.attempt, tuple(key), item.body, item.signature, entry)
 
     def sign(self, key: Key, body: bytes) -> Item:
-        """Sign what follows from what was published: a call for help, or the total of a ring."""
-        if key.kind not in (Kind.FALLBACK, Kind.TOTAL):
+        """Sign what follows from what was published: a call for help, a released total, that one is through."""
+        if key.kind not in (Kind.FALLBACK, Kind.TOTAL, Kind.THROUGH):
             raise NetdpError(f"a {key.kind.name.lower()} is not signed here: it must be written down first")
         return self._sealed(key, body)
 
     def spread(self, attempt: int, roster: Roster) -> Spread:
         """How the contributions of this attempt become the answer, for this party."""
-        protocol = self._study.protocol_of(roster)
-        if isinstance(protocol, RingSum):
-            return Ring(protocol, attempt, roster, self.me, lambda: self._written(attempt, protocol.dimension))
-        if isinstance(protocol, Gossip):
-            return Gossiping(protocol, attempt, roster, self.me, lambda: self._written(attempt, protocol.dimension))
-        if not isinstance(protocol, MaskedSum):
-            raise Unsupported(
-                f"{type(protocol).__name__} does not run on peers yet; use masked-sum, ring-sum or gossip"
-            )
-        if protocol.spread == "average" and self.me in roster and self._talk(roster):
-            try:
-                return Average(protocol, attempt, roster, self.me)
-            except Unsupported:  # on what is left of the talk graph it would not be exact: everybody finds the same
-                pass
-        return Flood(protocol, attempt, roster)
+        return self.study.running.spread(self, attempt, roster)
 
-    # ── what is drawn ─────────────────────────────────────────────────────────────────────────────────────────────────
+    def once(self, attempt: int, place: bytes, body: bytes) -> bytes:
+        """A register that is written once; what it gives was durable before."""
+        return self._store.once(self.study.hash, attempt, place, body)
 
-    def _drawn(self, attempt: int, roster: Roster) -> tuple[bytes, bytes]:
-        """What is published, and what later messages are computed from."""
-        protocol = self._study.protocol_of(roster)
-        where = context(self._study.hash, attempt, roster)
-        if isinstance(protocol, MaskedSum):
-            integers = self._integers(protocol)
-            noise = DiscreteGaussian(protocol.share).sample(
-                integers.shape, noise_words(self._identity.noise_secret, where, integers.astype("<i8").tobytes())
-            )
-            others = [v for v in roster if v != self.me]
-            pads = pads_of(self._identity, self._cards, self.me, others, where, len(integers), protocol.q)
-            y = contribution(protocol, integers, noise, pads)
-            return roster_digest(roster) + to_bytes(y, protocol.q), b""
-        words = noise_words(self._identity.noise_secret, where, self._rows.astype("<f8").tobytes())
+    def noted(self, attempt: int, place: bytes) -> bytes | None:
+        """What stands in such a register, if it was written."""
+        return self._store.register(self.study.hash, attempt, place)
 
-        def draw(variance: int, size: int) -> IntArray:
-            return DiscreteGaussian(variance).sample((size,), words)
-
-        if isinstance(protocol, RingSum):
-            added = ring_contributions(protocol, self.me, self._rows[0], draw)
-        else:
-            assert isinstance(protocol, Gossip)
-            added = gossip_noises(protocol, self._rows[0], words)
-        return roster_digest(roster), added.astype("<i8").tobytes()
-
-    def _check_same_data(self) -> None:
-        """Refuse if the data changed since an earlier attempt: all attempts are accounted for as about the same values."""
-        study = self._study.hash
-        for attempt, (vote, _) in self._store.votes(study).items():
-            held = self._store.contribution(study, attempt)
-            # the same data give the same noise, so the same bytes
-            if held is not None and self._drawn(attempt, roster_of(vote))[0] != held.body:
-                raise Refused(
-                    f"the data of {self._identity.card.name} have changed since attempt {attempt} of this study; what was promised "
-                    "is about the same values in every attempt. Put the data back as they were, or take part in a new study"
-                )
-
-    def _integers(self, protocol: MaskedSum) -> IntArray:
-        if protocol.unit == "record":
-            return quantised_records(protocol, self._rows)
-        return quantised(protocol, self._rows[0])
-
-    def _written(self, attempt: int, columns: int) -> IntArray:
-        """The numbers written down for an attempt, (rounds, d)."""
-        held = self._store.contribution(self._study.hash, attempt)
+    def written(self, attempt: int) -> bytes:
+        """The secret half of what was drawn for an attempt."""
+        held = self._store.contribution(self.study.hash, attempt)
         if held is None or not held.secret:
             raise NetdpError(
                 f"the numbers of attempt {attempt} are not in {self._store.path}: the folder was restored from a backup after "
                 "they had been drawn; this party cannot go on with this study"
             )
-        return np.frombuffer(held.secret, dtype="<i8").astype(np.int64).reshape(-1, columns)
+        return held.secret
+
+    def correct(self, attempt: int, roster: Roster, loss: Mapping[str, Any], realised: Mapping[str, Any]) -> None:
+        """Enter that an attempt cost more than was entered before it began: what really happened, and its loss."""
+        entered = entry_of(self.study, attempt, roster, self.me)
+        before = [
+            one.loss
+            for one in self._store.entries()
+            if one.study == entered.study and one.attempt > CORRECTS and one.attempt % CORRECTS == attempt
+        ]
+        entry = correction_of(entered, dict(loss), number=len(before) + 1)
+        if entry.loss not in before:  # as JSON has them: a restart finds the same again, and enters nothing
+            body = json.dumps(realised, sort_keys=True).encode()
+            self._store.spend(self.study.hash, entry.attempt, ("correction", attempt), body, b"", entry, b"")
+
+    # ── what is drawn ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _check_same_data(self) -> None:
+        """Refuse if the data changed since an earlier attempt: all attempts are accounted for as about the same values."""
+        study = self.study.hash
+        for attempt, (vote, _) in self._store.votes(study).items():
+            held = self._store.contribution(study, attempt)
+            if held is not None and not self.study.running.is_same_data(self, attempt, roster_of(vote), held):
+                raise Refused(
+                    f"the data of {self.identity.card.name} have changed since attempt {attempt} of this study; what was promised "
+                    "is about the same values in every attempt. Put the data back as they were, or take part in a new study"
+                )
 
     @cached_property
-    def _cards(self) -> dict[int, Card]:
-        return dict(enumerate(self._study.cards))
-
-    def _talk(self, roster: Roster) -> bool:
-        """Whether the members of the roster are connected among themselves."""
-        graph = self._study.graph
-        return len(roster) == graph.n or graph.subgraph(list(roster)).is_connected
+    def cards(self) -> dict[int, Card]:
+        """Everybody's public card."""
+        return dict(enumerate(self.study.cards))
 
     def _sealed(self, key: Key, body: bytes) -> Item:
-        return Item(key, body, self._identity.sign(signed_bytes(self._study.hash, key, body)))
-
-
-def longest_bodies(study: Study) -> dict[Kind, int]:
-    """How long a body of each kind can be, if its author is honest."""
-    protocol = study.protocol()
-    width = wire_width(protocol.q) if isinstance(protocol, MaskedSum) else 0
-    numbers = study.task.dimension
-    return {
-        Kind.VOTE: 4 * study.n,
-        Kind.CONTRIBUTION: 32 + width * numbers,
-        Kind.FALLBACK: 0,
-        Kind.TOTAL: 8 * numbers,
-        Kind.STATE: 8 * numbers,
-        Kind.TOKEN: 8 * numbers,
-    }
-
-
-def legible(study: Study) -> Callable[[Item], bool]:
-    """Whether a body can be read: numbers of the right count and size. Everybody judges alike."""
-    numbers, protocol = study.task.dimension, study.protocol()
-
-    def fits(item: Item) -> bool:
-        if item.key.kind == Kind.CONTRIBUTION and isinstance(protocol, MaskedSum):
-            try:
-                from_bytes(item.body[32:], protocol.q, numbers)
-            except InvalidValue:
-                return False
-        elif item.key.kind in (Kind.TOTAL, Kind.STATE, Kind.TOKEN):
-            return len(item.body) == 8 * numbers
-        return True
-
-    return fits
-
-
-def most_rounds(study: Study) -> int:
-    """No state or token of an honest party has a larger index."""
-    protocol = study.protocol()
-    if isinstance(protocol, RingSum):
-        return protocol.n * protocol.rounds
-    if isinstance(protocol, MaskedSum) and protocol.spread == "flood":
-        return 0
-    if isinstance(protocol, MaskedSum):
-        return 100_000  # a smaller roster may take longer than all together
-    return int(getattr(protocol, "rounds", 0))
+        return Item(key, body, self.identity.sign(signed_bytes(self.study.hash, key, body)))

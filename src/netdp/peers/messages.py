@@ -1,9 +1,9 @@
 """What neighbours say to each other, as values, and the bytes they travel as (`wire.proto`).
 
 An *item* is anything that has a key (kind, attempt, author, index). An honest author makes at most one item of a key, so
-items can be kept in a set, passed on, sent twice and received twice. Votes, contributions, fallbacks and totals are
-signed by their author and passed on by everybody. States and tokens go to one neighbour only, over a link whose two ends
-are known, and need no signature.
+items can be kept in a set, passed on, sent twice and received twice. Votes, contributions, fallbacks, totals and
+throughs are signed by their author and passed on by everybody. All others go to one neighbour only, over a link whose two
+ends are known, and need no signature: of these an honest author makes one per key and receiver.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from google.protobuf.message import DecodeError
+from google.protobuf.unknown_fields import UnknownFieldSet
 
 from netdp.errors import InvalidValue
 
 from . import wire_pb2 as wire
+from .versions import NEWEST, OLDEST, REMARKS
 
-FORMAT = 1
-"""Of everything on the wire. Peers of different formats do not talk to each other."""
+FORMAT = NEWEST
+"""Of everything on the wire, the newest that this version speaks (`netdp.peers.versions`)."""
 
 _FRAME: Any = wire.Frame  # type: ignore[attr-defined]  # made when the module is imported
 
@@ -43,12 +45,20 @@ class Kind(IntEnum):
     STATE = 5
     """A number on its way to the mean, for the neighbours."""
     TOKEN = 6
-    """The token, for the successor."""
+    """The token, for who is to add to it next."""
+    OFFER = 7
+    """Would you take something from me? Without what it is, for one neighbour."""
+    ACCEPT = 8
+    """The answer to an offer, for who made it."""
+    BUNDLE = 9
+    """Sealed reports that move on, for one neighbour."""
+    THROUGH = 10
+    """I have done my part of this attempt."""
 
     @property
     def is_signed(self) -> bool:
         """Whether it may travel further than from its author to a neighbour."""
-        return self <= Kind.TOTAL
+        return self <= Kind.TOTAL or self == Kind.THROUGH
 
 
 class Key(NamedTuple):
@@ -76,12 +86,14 @@ class Item:
 
 @dataclass(frozen=True)
 class Hello:
-    """The first message on a link: which study, which version, what is held already."""
+    """The first message on a link: which study, which version, what is held already, which formats are spoken."""
 
     study: bytes
     version: str
     have: tuple[Key, ...] = ()
-    format: int = FORMAT
+    format: int = OLDEST
+    """The oldest."""
+    newest: int = NEWEST
 
 
 @dataclass(frozen=True)
@@ -106,7 +118,14 @@ class Done:
     digest: bytes
 
 
-Message = Hello | Item | Announce | Pull | Done
+@dataclass(frozen=True)
+class Remark:
+    """Something that a newer version says and this one does not know: it is ignored where the format allows it."""
+
+    number: int
+
+
+Message = Hello | Item | Announce | Pull | Done | Remark
 
 
 def signed_bytes(study: bytes, key: Key, body: bytes) -> bytes:
@@ -158,9 +177,10 @@ def encode(messages: Iterable[Message]) -> bytes:
                 item.SetInParent()
                 _fill(item.key, key)
                 item.body, item.signature, item.hops = body, signature, hops
-            case Hello(study, version, have, format):
+            case Hello(study, version, have, format, newest):
                 out.hello.SetInParent()
                 out.hello.format, out.hello.version, out.hello.study = format, version, study
+                out.hello.newest = newest
                 for key in have:
                     _fill(out.hello.have.add(), key)
             case Announce(keys):
@@ -174,6 +194,8 @@ def encode(messages: Iterable[Message]) -> bytes:
             case Done(attempt, digest):
                 out.done.SetInParent()
                 out.done.attempt, out.done.digest = attempt, digest
+            case _:
+                raise TypeError(f"a {type(message).__name__.lower()} is never sent by this version")
     return bytes(frame.SerializeToString())
 
 
@@ -190,10 +212,14 @@ def _message(message: Any) -> Message:
     match message.WhichOneof("what"):
         case "item":
             item = message.item
+            if item.key.kind >= REMARKS:
+                return Remark(item.key.kind)
             return Item(_key(item.key), item.body, item.signature, item.hops)
         case "hello":
             hello = message.hello
-            return Hello(hello.study, hello.version, tuple(_key(key) for key in hello.have), hello.format)
+            # said before a format is agreed on: kinds that this version does not have are left out
+            known = tuple(_key(key) for key in hello.have if key.kind in _KINDS)
+            return Hello(hello.study, hello.version, known, hello.format, hello.newest)
         case "announce":
             return Announce(tuple(_key(key) for key in message.announce.keys))
         case "pull":
@@ -201,11 +227,17 @@ def _message(message: Any) -> Message:
         case "done":
             return Done(message.done.attempt, message.done.digest)
         case _:
+            numbers = [field.field_number for field in UnknownFieldSet(message)]
+            if len(numbers) == 1 and numbers[0] >= REMARKS:
+                return Remark(numbers[0])
             raise ValueError("a message of no known kind")
 
 
 def _fill(out: Any, key: Key) -> None:
     out.kind, out.attempt, out.author, out.index = int(key.kind), key.attempt, key.author, key.index
+
+
+_KINDS = frozenset(map(int, Kind))
 
 
 def _key(key: Any) -> Key:

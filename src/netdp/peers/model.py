@@ -8,7 +8,7 @@ files can add the line.
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
@@ -73,7 +73,8 @@ def _first(error: ValidationError, model: type[BaseModel]) -> Misfit:
     # a word that is not known says more than the one that is missing in its place
     found = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
     # a tagged union puts its tag after the field's name; no file has such a place
-    place = tuple(part for part in found["loc"] if part not in ("masked-sum", "ring-sum", "gossip"))
+    tags = _tags(model)
+    place = tuple(part for part in found["loc"] if part not in tags)
     inner = found.get("ctx", {}).get("error")
     if isinstance(inner, Misfit):
         return Misfit((*place, *inner.place), inner.problem)
@@ -85,10 +86,20 @@ def _first(error: ValidationError, model: type[BaseModel]) -> Misfit:
         known = [field.alias or name for name, field in model.model_fields.items()]
         return Misfit(place, f"is not known here; known: {', '.join(known)}")
     if found["type"] == "union_tag_not_found":
-        return Misfit((*place, "kind"), "is missing; give masked-sum, ring-sum or gossip")
+        return Misfit((*place, "kind"), f"is missing; give one of {', '.join(tags)}")
     if found["type"] == "union_tag_invalid":
-        return Misfit((*place, "kind"), f"must be masked-sum, ring-sum or gossip, got {found['ctx']['tag']!r}")
+        return Misfit((*place, "kind"), f"must be one of {', '.join(tags)}, got {found['ctx']['tag']!r}")
     return Misfit(place, f"{found['msg']}, got {found['input']!r}")
+
+
+def _tags(model: type[BaseModel]) -> tuple[str, ...]:
+    """The words that tell the members of tagged unions apart: the values of their field `kind`."""
+    out: list[str] = []
+    for field in model.model_fields.values():
+        if field.discriminator is not None:
+            for member in get_args(field.annotation):
+                out += get_args(member.model_fields["kind"].annotation)
+    return tuple(out)
 
 
 def line_of(content: str, place: tuple[str | int, ...]) -> int | None:

@@ -27,16 +27,22 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
+from typing import Any
 
 from netdp.errors import InvalidValue, NetdpError
 
+from .evidence import Evidence
 from .exchange import Exchange, Neighbour
-from .messages import FORMAT, Announce, Done, Hello, Item, Key, Kind, Message, Pull, roster_of
-from .spreads.base import Answer, Spread
+from .messages import Announce, Done, Hello, Item, Key, Kind, Message, Pull, Remark, roster_of
+from .rejections import Reason, Rejected
+from .spreads.base import Answer, Moment, Spread
 from .terms import SPARE, Ended, Hand, Roster, Terms
+from .versions import agreed, ignores_remarks, refusal, stated
 
 COMPLAINTS = 5
-"""How many faults of one link are noted; more are only ignored."""
+"""How many faults of one link are noted; more are only counted."""
+BEARABLE = 20_000
+"""How many useless messages of one neighbour are borne within the study's patience; then it is not read for so long."""
 
 
 class Party:
@@ -48,7 +54,17 @@ class Party:
         self.notes: list[str] = []
         self.refusals: list[tuple[int, str]] = []
         """Links to be closed, and why."""
-        self._exchange = Exchange(self._is_passed_on, terms.patience / 4)
+        self.heard = self.taken = 0
+        """Messages that arrived, and those of them that were taken; a frame that cannot be read counts as one message."""
+        self.rejections: Counter[str] = Counter()
+        """The others, by `netdp.peers.rejections.Reason`: heard = taken + all of these."""
+        self.evidence: dict[Key, Evidence] = {}
+        """Who signed two different things, and both of them."""
+        self.unbearable: list[tuple[int, str]] = []
+        """Neighbours that are not to be read for the study's patience, and why."""
+        self._useless: Counter[int] = Counter()
+        self._since: dict[int, float] = {}
+        self._exchange = Exchange(self._is_passed_on, terms.patience / 4, self._keeps_last_token)
         self._greeted: set[int] = set()
         self._done: set[int] = set()  # who holds the answer, also if it has left since
         self._held = self._exchange.held
@@ -65,7 +81,7 @@ class Party:
         self._leave_by = self._stay_until = float("inf")
         for item in sorted(hand.own(), key=lambda item: item.key):
             self._keep(item)
-        if self.attempt == 0:
+        if self.attempt == 0 and me < terms.n:
             self._vote(1, tuple(range(terms.n)))
         self._advance()
 
@@ -78,7 +94,8 @@ class Party:
         self._done.discard(peer)  # it says so again, if it still is
         if isinstance(self.outcome, Answer):  # somebody came back and needs us, but it cannot keep us for ever
             self._leave_by = min(max(self._leave_by, now + self.terms.patience), self._stay_until)
-        self._exchange.tell(peer, Hello(self.terms.study, self.terms.version, self._exchange.have_for(peer)))
+        have = self._exchange.have_for(peer)
+        self._exchange.tell(peer, Hello(self.terms.study, self.terms.version, have, *self.terms.formats))
 
     def lost(self, peer: int, now: float) -> None:
         """The link to this neighbour is gone; what was on its way may or may not have arrived."""
@@ -88,20 +105,48 @@ class Party:
     def received(self, peer: int, messages: list[Message], now: float) -> None:
         """Something arrived from a neighbour."""
         self._now = now
-        link = self._exchange.links.get(peer)
-        if link is None:
-            return
         # What a neighbour holds in our name comes first: we must not contribute before we have seen it.
         for message in sorted(messages, key=self._later):
+            self.heard += 1
+            link = self._exchange.links.get(peer)
             try:
-                self._hear(peer, link, message)
+                if link is None:
+                    raise Rejected(Reason.LINK, "it came over a link that was given up")
+                if not self._hear(peer, link, message):
+                    self._burden(peer, 1 + (len(message.keys) // 64 if isinstance(message, Announce | Pull) else 0))
+                self.taken += 1
             except InvalidValue as problem:
-                link.complaints += 1
-                if link.complaints <= COMPLAINTS:
-                    self.notes.append(f"ignored from party {peer}: {problem}")
-            if peer not in self._exchange.links:
-                return
-        self._advance()
+                self._reject(peer, problem)
+        if peer in self._exchange.links:
+            self._advance()
+
+    def unreadable(self, peer: int, size: int, problem: InvalidValue, now: float) -> None:
+        """Something arrived from a neighbour that is no message."""
+        self._now = now
+        self.heard += 1
+        self._reject(peer, Rejected(Reason.FRAME, str(problem)), 1 + size // 10_000)
+
+    def _reject(self, peer: int, problem: InvalidValue, weight: int = 1) -> None:
+        reason = problem.reason if isinstance(problem, Rejected) else Reason.BODY
+        self.rejections[reason] += 1
+        link = self._exchange.links.get(peer)
+        if link is not None:
+            link.complaints += 1
+            if link.complaints <= COMPLAINTS:
+                self.notes.append(f"ignored from party {peer}: {problem}")
+        self._burden(peer, weight)
+
+    def _burden(self, peer: int, weight: int) -> None:
+        """A neighbour said something useless. It may do so at a rate; honest ones repeat each item a few times at most."""
+        if self._now > self._since.get(peer, float("-inf")) + self.terms.patience:
+            self._since[peer], self._useless[peer] = self._now, 0
+        self._useless[peer] += weight
+        honest = 8 * (self.terms.n + self.terms.others) * (self.terms.attempts + SPARE)
+        if self._useless[peer] > BEARABLE + honest and all(peer != other for other, _ in self.unbearable):
+            self._useless[peer] = 0
+            counted = ", ".join(f"{reason}: {count}" for reason, count in sorted(self.rejections.items()))
+            how_long = f"not read for {self.terms.patience:g} s ({counted})"
+            self.unbearable.append((peer, f"it sends nonsense, or the same again and again; {how_long}"))
 
     def _later(self, message: Message) -> int:
         if isinstance(message, Hello):
@@ -147,7 +192,8 @@ class Party:
         if self.outcome is not None:
             return min(self._leave_by, self._exchange.wake)
         waiting = self._born + self.terms.grace
-        soonest = min(self.deadline, self._exchange.wake)
+        spreads = min((spread.wake for spread in self._spreads.values()), default=float("inf"))
+        soonest = min(self.deadline, self._exchange.wake, spreads)
         return min(soonest, waiting) if self._now < waiting else soonest
 
     @property
@@ -158,6 +204,25 @@ class Party:
         if isinstance(self.outcome, Ended) or self._now >= self._leave_by:
             return True
         return self._done.issuperset(self.terms.neighbours)
+
+    def realised(self, attempt: int) -> dict[str, Any]:
+        """What really happened in an attempt, as plain values."""
+        spread = self._spreads.get(attempt)
+        return {} if spread is None else spread.realised
+
+    @property
+    def waiting_for(self) -> list[int]:
+        """Who is needed for the next step and has not done its part, as far as this party knows."""
+        if self.outcome is not None:
+            return [u for u in self.terms.neighbours if u not in self._done]
+        votes, spread = self._votes[self.attempt], self._spreads.get(self.attempt)
+        if spread is None:
+            wanted = votes.get(self.me, tuple(range(self.terms.n)))
+            return [u for u in wanted if votes.get(u) != wanted]
+        said = {key.author for key in self._held if key.kind == Kind.CONTRIBUTION and key.attempt == self.attempt}
+        if spread.needs_all and (missing := [u for u in spread.roster if u not in said]):
+            return missing
+        return [u for u in self.terms.neighbours if not self._exchange.is_greeted(u)]
 
     @property
     def status(self) -> dict[str, int]:
@@ -171,42 +236,55 @@ class Party:
 
     # ── hearing ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _hear(self, peer: int, link: Neighbour, message: Message) -> None:
+    def _hear(self, peer: int, link: Neighbour, message: Message) -> bool:
+        """Do what a message asks; whether it was of any use."""
         if isinstance(message, Hello):
             if link.greeted:
-                raise InvalidValue("a second Hello")
+                raise Rejected(Reason.GREETING, "a second Hello")
             self._greet(peer, message)
-        elif not link.greeted:
-            raise InvalidValue(f"a {type(message).__name__} before the Hello")
-        elif isinstance(message, Item):
+            return True
+        if not link.greeted:
+            raise Rejected(Reason.GREETING, f"a {type(message).__name__} before the Hello")
+        if isinstance(message, Remark):
+            if not ignores_remarks(link.format):
+                raise Rejected(Reason.FRAME, f"something of kind {message.number}, which this format does not have")
+            return False
+        if isinstance(message, Item):
             if message.key.kind.is_signed and self._plausible(message.key):
                 link.knows.add(message.key)
-            self._take(peer, message)
-        elif isinstance(message, Announce):
+            return self._take(peer, message)
+        if isinstance(message, Announce):
+            known = len(link.knows)
             plausible = (key for key in message.keys if key.kind.is_signed and self._plausible(key))
             self._exchange.announced(peer, plausible, self._now)
-        elif isinstance(message, Pull):
+            return len(link.knows) > known
+        if isinstance(message, Pull):
+            asked = len(link.pulled)
             self._exchange.pulled(peer, message.keys)
-        else:
-            self._done.add(peer)
-            mine = self.outcome
-            if isinstance(mine, Answer) and message.attempt == mine.attempt and message.digest != mine.digest:
-                self.notes.append(f"party {peer} holds another answer to attempt {mine.attempt}: somebody cheats")
+            return len(link.pulled) > asked
+        mine, new = self.outcome, peer not in self._done
+        self._done.add(peer)
+        if new and isinstance(mine, Answer) and message.attempt == mine.attempt and message.digest != mine.digest:
+            self.notes.append(f"party {peer} holds another answer to attempt {mine.attempt}: somebody cheats")
+        return new
 
     def _greet(self, peer: int, hello: Hello) -> None:
         problem = None
-        if hello.format != FORMAT:
-            problem = f"it speaks format {hello.format}, we speak {FORMAT}: install the same version of netdp"
+        theirs = stated(hello.format, hello.newest)
+        format = agreed(self.terms.formats, theirs)
+        if format is None:
+            problem = refusal(self.terms.formats, theirs, hello.version)
         elif hello.study != self.terms.study:
             problem = f"it runs another study ({hello.study.hex()[:16]}…, not {self.terms.study.hex()[:16]}…)"
         if problem is not None:
             self.refusals.append((peer, problem))
             self._exchange.unlink(peer, self._now)
-            return
+            raise Rejected(Reason.STUDY, problem)
         knows = {key for key in hello.have if self._plausible(key) and (key.kind.is_signed or key.author == self.me)}
         # It holds something in our name that we have forgotten: nothing is contributed there before we have seen it.
         self._claimed |= {key for key in knows if key.kind == Kind.CONTRIBUTION and key.author == self.me}
         self._greeted.add(peer)
+        self._exchange.links[peer].format = format or 0
         self._exchange.greet(peer, knows)
         if isinstance(self.outcome, Answer):
             self._exchange.tell(peer, Done(self.outcome.attempt, self.outcome.digest))
@@ -214,32 +292,32 @@ class Party:
     def _plausible(self, key: Key) -> bool:
         """Whether an honest party could make such an item: there are finitely many, so nobody can fill our memory."""
         last = 0 if key.kind.is_signed else self.terms.rounds
-        return key.author < self.terms.n and 1 <= key.attempt <= self.terms.attempts + SPARE and 0 <= key.index <= last
+        if key.kind == Kind.TOTAL:  # one author may release several tokens
+            last = self.terms.releases - 1
+        authors = self.terms.n if key.kind in (Kind.VOTE, Kind.CONTRIBUTION) else self.terms.n + self.terms.others
+        return key.author < authors and 1 <= key.attempt <= self.terms.attempts + SPARE and 0 <= key.index <= last
 
-    def _take(self, peer: int, item: Item) -> None:
-        """Check an item, keep it, and pass it on."""
+    def _take(self, peer: int, item: Item) -> bool:
+        """Check an item, keep it, and pass it on; whether it was new."""
         key = item.key
         held = self._held.get(key)
         if held is not None:
-            if held.body != item.body and (not key.kind.is_signed or self.terms.verify(item)):
-                if key.author == self.me:
-                    raise NetdpError(
-                        f"party {peer} holds another {key.kind.name.lower()} of attempt {key.attempt} signed by this very party: "
-                        "its keys are in use elsewhere, or its folder was restored from a backup after it had sent; stopped"
-                    )
-                self.notes.append(
-                    f"refused: a second {key.kind.name.lower()} of party {key.author} for attempt {key.attempt}; the first stands"
-                )
-            return
-        if not self._plausible(key) or len(item.body) > self.terms.longest[key.kind] or not self.terms.fits(item):
-            raise InvalidValue(f"{_named(key)} of {len(item.body)} bytes belongs to no attempt or party of this study")
+            if held.body != item.body:
+                self._second(peer, held, item)
+            return False
+        too_long = len(item.body) > self.terms.longest.get(key.kind, -1)
+        if not self._plausible(key) or too_long or not self.terms.fits(item):
+            reason = Reason.BODY if self._plausible(key) else Reason.KEY
+            raise Rejected(
+                reason, f"{_named(key)} of {len(item.body)} bytes belongs to no attempt or party of this study"
+            )
         if key.kind.is_signed:
             if not self.terms.verify(item):
-                raise InvalidValue(f"the signature under {_named(key)} is not its author's")
+                raise Rejected(Reason.SIGNATURE, f"the signature under {_named(key)} is not its author's")
         elif key.author != peer or peer not in self.terms.neighbours:
-            raise InvalidValue(f"{_named(key)} came over a link of party {peer}")
+            raise Rejected(Reason.LINK, f"{_named(key)} came over a link of party {peer}")
         elif not self._is_due(key):
-            raise InvalidValue(f"{_named(key)} is of no attempt that is on its way, or beyond its last round")
+            raise Rejected(Reason.EARLY, f"{_named(key)} is of no attempt that is on its way, or beyond its last round")
         if key.kind == Kind.VOTE:
             self._check_roster(key.author, roster_of(item.body))
         if key.author == self.me and key.kind in (Kind.VOTE, Kind.CONTRIBUTION):
@@ -248,6 +326,26 @@ class Party:
         self._exchange.arrived(key)
         self._keep(passed := item.passed_on())
         self._exchange.pass_on(passed)
+        return True
+
+    def _second(self, peer: int, held: Item, item: Item) -> None:
+        """Something else under a key that is taken; what is signed twice is kept, because it proves who cheats."""
+        key = item.key
+        what = f"a second {key.kind.name.lower()} of party {key.author} for attempt {key.attempt}"
+        if key.kind.is_signed:
+            if not self.terms.verify(item):
+                raise Rejected(Reason.SIGNATURE, f"{what}, not signed by it")
+            if key.author == self.me:
+                raise NetdpError(
+                    f"party {peer} holds another {key.kind.name.lower()} of attempt {key.attempt} signed by this very party: "
+                    "its keys are in use elsewhere, or its folder was restored from a backup after it had sent; stopped"
+                )
+            if key not in self.evidence:
+                self.evidence[key] = Evidence(held, item)
+                self.notes.append(f"refused: {what}; the first stands, both are kept as proof that it cheats")
+        elif key.author != peer:
+            raise Rejected(Reason.LINK, f"{_named(key)} came over a link of party {peer}")
+        raise Rejected(Reason.SECOND, f"{what}; the first stands")
 
     def _is_due(self, key: Key) -> bool:
         """Whether a state or token belongs to a sealed roster; who sends one has sent us all votes of it before."""
@@ -257,15 +355,16 @@ class Party:
 
     def _check_roster(self, author: int, roster: Roster) -> None:
         if author not in roster or roster[-1] >= self.terms.n:
-            raise InvalidValue(f"party {author} voted for the roster {roster}, which it cannot be part of")
+            raise Rejected(Reason.ROSTER, f"party {author} voted for the roster {roster}, which it cannot be part of")
         if len(roster) < self.terms.fewest:
-            raise InvalidValue(
-                f"party {author} voted for a roster of {len(roster)}; the study allows no fewer than {self.terms.fewest}"
+            raise Rejected(
+                Reason.ROSTER,
+                f"party {author} voted for a roster of {len(roster)}; the study allows no fewer than {self.terms.fewest}",
             )
 
     def _keep(self, item: Item) -> None:
         key = item.key
-        if key.kind == Kind.TOKEN:  # a later one makes all earlier ones superfluous
+        if key.kind == Kind.TOKEN and self._keeps_last_token(key.attempt):
             old = self._tokens.get(key.author)
             if old is not None and old.index > key.index:
                 return
@@ -277,13 +376,21 @@ class Party:
             self._votes[key.attempt][key.author] = roster_of(item.body)
             if key.author == self.me:
                 self.attempt = max(self.attempt, key.attempt)
-            elif key.attempt == self.attempt + 1 and key.author in self._sealed.get(self.attempt, (key.author,)):
+            elif 1 <= self.attempt == key.attempt - 1 and key.author in self._sealed.get(self.attempt, (key.author,)):
                 # somebody has given up what we still wait for
                 self.deadline = min(self.deadline, self._now + self.terms.patience / 4)
         elif key.kind == Kind.CONTRIBUTION and key.author == self.me:
             self._mine[key.attempt] = item
         elif key.kind == Kind.FALLBACK:
             self._fallbacks.add(key.attempt)
+            unsaid = Key(Kind.FALLBACK, key.attempt, self.me) not in self._held  # else we wait for who else is here
+            if unsaid and key.attempt == self.attempt and self._may_try_again(self._spreads.get(key.attempt)):
+                self.deadline = min(self.deadline, self._now)  # somebody has given it up: say that we are here
+
+    def _keeps_last_token(self, attempt: int) -> bool:
+        """Whether a later token of the same author makes all earlier ones superfluous."""
+        spread = self._spreads.get(attempt)
+        return spread is not None and spread.keeps_last_token
 
     def _is_passed_on(self, key: Key) -> bool:
         """Whether everybody should get it: all that is signed, but contributions only once their roster is to be flooded."""
@@ -314,13 +421,15 @@ class Party:
             self._sealed[attempt] = roster
             self._spreads[attempt] = self._hand.spread(attempt, roster)
             self._pass_on_contributions(attempt)
+            if self.me >= self.terms.n:
+                self.attempt = max(self.attempt, attempt)
             if attempt == self.attempt:
-                self.deadline = self._now + self.terms.patience
+                self.deadline = self._now + self.terms.patience + self._spreads[attempt].lasts
 
     def _advance(self) -> None:
         self._seal()
         for attempt, spread in self._spreads.items():
-            if attempt in self._fallbacks and not spread.passes_on:
+            if attempt in self._fallbacks and spread.can_fall_back and not spread.passes_on:
                 self._fall_back(attempt)
         if self.outcome is not None:
             return
@@ -329,20 +438,25 @@ class Party:
             spread = self._spreads[attempt]
             if spread.needs_own and attempt not in self._mine and self.me in spread.roster:
                 continue
-            moves = spread.advance(self._held)
+            moves = spread.advance(self._held, self._moment)
+            self.notes += moves.notes
             for peer, item in moves.addressed:
                 self._exchange.send_to(peer, item)
             for key, body in moves.published:
                 item = self._hand.sign(key, body)
                 self._keep(item)
                 self._exchange.pass_on(item)
-            if moves.addressed:
+            if moves.addressed or moves.published or moves.waits:
                 self.deadline = max(self.deadline, self._now + self.terms.patience)
             if spread.answer is not None:
                 self._finish(spread.answer)
                 return
             if spread.stuck and not spread.passes_on:
                 self._call_for_help(attempt)
+
+    @property
+    def _moment(self) -> Moment:
+        return Moment(self._now, frozenset(peer for peer, link in self._exchange.links.items() if link.greeted))
 
     def _contribute(self) -> None:
         attempt = self.attempt
@@ -377,18 +491,28 @@ class Party:
             self._listening = True
             self.deadline = self._now + 2 * self.terms.patience
             return
-        votes = self._votes[attempt]
-        if spread is not None:
-            there = tuple(
-                sorted(u for u in spread.roster if Key(Kind.CONTRIBUTION, attempt, u) in self._held)
-                if spread.needs_all
-                else spread.roster
-            )
+        if self.me >= self.terms.n:
+            if self._listening:
+                self._end(
+                    f"attempt {attempt} of the parties came to nothing" if attempt else "the parties did not come"
+                )
+            self._listening = True
+            self.deadline = self._now + 2 * self.terms.patience
+            return
+        if self._may_try_again(spread) and Key(Kind.FALLBACK, attempt, self.me) not in self._held:
+            self._say_here(attempt)
+            return
+        if spread is None:
+            there = tuple(sorted(self._votes[attempt]))
+        elif spread.needs_all:
+            there = tuple(sorted(u for u in spread.roster if Key(Kind.CONTRIBUTION, attempt, u) in self._held))
+        elif self._may_try_again(spread):
+            there = tuple(sorted(u for u in spread.roster if Key(Kind.FALLBACK, attempt, u) in self._held))
         else:
-            there = tuple(sorted(votes))
+            there = spread.roster
         missing = sorted(set(range(self.terms.n)) - set(there))
         who = f"{len(there)} of {self.terms.n} parties took part in attempt {attempt}"
-        if spread is not None and not spread.needs_all:
+        if spread is not None and not spread.needs_all and not self._may_try_again(spread):
             self._end(f"the way of the numbers broke off after {who}, and this protocol has no second attempt")
         elif len(there) < self.terms.fewest:
             self._end(f"{who} (missing: {self._some(missing)}), and the study wants at least {self.terms.fewest}")
@@ -404,6 +528,18 @@ class Party:
             self.notes.append(f"attempt {attempt} is given up: {self._some(missing)} missing; attempt {attempt + 1}")
             self.deadline = self._now + self.terms.patience
             self._vote(attempt + 1, there)
+
+    def _may_try_again(self, spread: Spread | None) -> bool:
+        """Whether numbers that got lost on their way in this attempt may be followed by another attempt."""
+        return spread is not None and not spread.needs_all and not spread.can_fall_back and self.terms.tolerates
+
+    def _say_here(self, attempt: int) -> None:
+        """The numbers of this attempt are lost: say that we are still here, and wait for who else is."""
+        item = self._hand.sign(Key(Kind.FALLBACK, attempt, self.me), b"")
+        self._keep(item)
+        self._exchange.pass_on(item)
+        self.deadline = self._now + self.terms.patience / 4
+        self.notes.append(f"attempt {attempt}: the numbers got lost on their way; who is still here?")
 
     def _call_for_help(self, attempt: int) -> None:
         """Averaging is stuck: let everybody pass contributions on."""

@@ -14,9 +14,8 @@ import asyncio
 import base64
 import contextlib
 import dataclasses
-import os
 import struct
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,15 +23,17 @@ from typing import Any
 import numpy as np
 
 from netdp import __version__
-from netdp.errors import InvalidValue, LinkLost
+from netdp.errors import InvalidValue, LinkLost, NetdpError
 from netdp.numerics.arrays import FloatArray
 
-from .hand import Pen, legible, longest_bodies, most_rounds
+from .hand import Pen
 from .identity import Identity
-from .ledger.entries import total
+from .ledger.entries import CORRECTS, in_force, total
 from .ledger.store import Store
-from .messages import Announce, Hello, Item, Kind, Message, Pull, decode, encode, signed_bytes
-from .party import COMPLAINTS, Party
+from .log import opened_privately
+from .messages import Announce, Hello, Item, Kind, Message, Pull, decode, encode, roster_of, signed_bytes
+from .meter import Meter
+from .party import Party
 from .spreads.base import Answer
 from .study import Study
 from .terms import SPARE, Ended, Terms
@@ -63,6 +64,10 @@ class _Link:
     task: asyncio.Task[None] | None = None
 
 
+class Stopped(Exception):
+    """The peer was stopped in order before it had an outcome, or before its neighbours had it."""
+
+
 class Peer:
     """A party of a study, with its links. `await run()` gives its outcome as plain values.
 
@@ -85,8 +90,10 @@ class Peer:
     ) -> None:
         self.study, self.store, self.identity = study, store, identity
         self._clock = clock or RealClock()
-        self._report = report or (lambda event: None)
-        pen = Pen(identity, study, store, rows)
+        self._tell = report or (lambda event: None)
+        self.meter = Meter(self._clock.time())
+        self._stopping = False
+        pen = self._pen = Pen(identity, study, store, rows)
         self.me = pen.me
         terms = Terms(
             study=study.hash,
@@ -97,11 +104,14 @@ class Peer:
             gather=study.timing.gather,
             patience=study.timing.patience,
             verify=self._verify,
-            longest=longest_bodies(study),
-            rounds=most_rounds(study),
-            fits=legible(study),
+            longest=study.running.longest(),
+            rounds=study.running.most_rounds(),
+            releases=study.running.most_releases(),
+            fits=study.running.is_legible,
             version=__version__,
-            name=lambda u: study.names[u],
+            name=lambda u: study.everybody[u],
+            others=len(study.everybody) - study.n,
+            tolerates=study.running.tolerates,
             grace=study.timing.patience / 2,
         )
         self._cards = study.cards
@@ -114,7 +124,9 @@ class Peer:
         self._record = None if record is None else _private(record)
         self.party = Party(self.me, terms, pen, self._clock.time())
         self._outcome: dict[str, Any] | None = None
-        self._faults: Counter[int] = Counter()
+        self._unread_until: dict[int, float] = {}
+        self._accused = 0
+        self._over = asyncio.Event()
         if (kept := (store.result(study.hash) or {}).get("resume")) is not None:
             self.party.resume(*_unpacked(kept))
         self._transport = transport(self)
@@ -127,24 +139,29 @@ class Peer:
         link = self._links[peer] = _Link()
         link.task = asyncio.ensure_future(self._sending(peer, link))
         self._do(lambda: self.party.linked(peer, self._clock.time()))
-        self._report({"event": "linked", "peer": self.study.names[peer]})
+        self._report({"event": "linked", "peer": self.study.everybody[peer]})
 
     def lost(self, peer: int, reason: str) -> None:
         """A link is gone."""
         self._forget(peer)
         self._do(lambda: self.party.lost(peer, self._clock.time()))
-        self._report({"event": "lost", "peer": self.study.names[peer], "reason": reason})
+        self._report({"event": "lost", "peer": self.study.everybody[peer], "reason": reason})
 
     async def received(self, peer: int, frame: bytes) -> None:
         """A frame has come."""
         try:
             messages = decode(frame)
         except InvalidValue as problem:
-            self._faults[peer] += 1
-            if self._faults[peer] <= COMPLAINTS:
-                self._report({"event": "note", "text": f"ignored from {self.study.names[peer]}: {problem}"})
-            return
-        self._do(lambda: self.party.received(peer, messages, self._clock.time()))
+            fault = problem
+            self.meter.frame("in", len(frame), ())
+            self._do(lambda: self.party.unreadable(peer, len(frame), fault, self._clock.time()))
+        else:
+            self.meter.frame("in", len(frame), messages)
+            self._do(lambda: self.party.received(peer, messages, self._clock.time()))
+        while (wait := self._unread_until.get(peer, 0.0) - self._clock.time()) > 0 and not self._over.is_set():
+            # its next frame is not read before: it fills its own end of the link, and nothing here
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._over.wait(), wait)
 
     # ── running ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -163,8 +180,11 @@ class Peer:
                     self._report({"event": "outcome", **self._brief(self._outcome)})
                 if self._outcome is not None and self.party.may_leave:
                     return self._outcome
+                if self._stopping:
+                    raise Stopped
                 await self._next_change()
         finally:
+            self._over.set()
             if self._failure is None:
                 await self._flush()
             for peer in list(self._links):
@@ -172,6 +192,23 @@ class Peer:
             await self._transport.close()
             if self._record is not None:
                 self._record.close()
+
+    def stop(self) -> None:
+        """Let `run` end in order, with `Stopped`: from now on nothing is heard, so nothing new is said, drawn or spent.
+
+        What was said already gets a moment to leave. What is not heard now is said again by the neighbours at the next start.
+        """
+        self._stopping = True
+        self._changed.set()
+
+    @property
+    def outcome(self) -> dict[str, Any] | None:
+        """The outcome as plain values, if there is one by now."""
+        return self._outcome
+
+    def _report(self, event: dict[str, Any]) -> None:
+        self.meter.event(event, self._clock.time())
+        self._tell(event)
 
     async def _next_change(self) -> None:
         """Wait until something was heard, or until the party wants to be woken."""
@@ -187,7 +224,7 @@ class Peer:
 
     def _do(self, act: Callable[[], None]) -> None:
         """Let the party act, and hand what it says to the links."""
-        if self._failure is not None:
+        if self._failure is not None or self._stopping:
             return
         try:
             act()
@@ -195,6 +232,8 @@ class Peer:
                 # kept before anybody hears of it: who knows that we are done may leave, and take with it what we need
                 self._outcome = self._conclude(self.party.outcome)
                 self._changed.set()
+            if len(self.party.evidence) > self._accused:
+                self._keep_evidence()
         except Exception as problem:  # ends the peer: it must not go on after a failed write
             self._failure = problem
             self._changed.set()
@@ -207,9 +246,13 @@ class Peer:
                 if _is_urgent(message):
                     link.urgent.set()
         for peer, reason in self.party.refusals:
-            self._report({"event": "refused", "peer": self.study.names[peer], "reason": reason})
+            self._report({"event": "refused", "peer": self.study.everybody[peer], "reason": reason})
             self._forget(peer)
         self.party.refusals.clear()
+        for peer, reason in self.party.unbearable:
+            self._unread_until[peer] = self._clock.time() + self.study.timing.patience
+            self._report({"event": "refused", "peer": self.study.everybody[peer], "reason": reason})
+        self.party.unbearable.clear()
         for note in self.party.notes:
             self._report({"event": "note", "text": note})
         self.party.notes.clear()
@@ -237,6 +280,7 @@ class Peer:
                     link.something.clear()
                     link.urgent.clear()
                 frame = encode(batch)
+                self.meter.frame("out", len(frame), batch)
                 if self._record is not None:
                     self._record.write(struct.pack("<II", peer, len(frame)) + frame)
                 await self._transport.send(peer, frame)
@@ -264,7 +308,7 @@ class Peer:
     def _conclude(self, outcome: Answer | Ended) -> dict[str, Any]:
         """The outcome as plain values, kept in the folder; the loss recomputed from what was really contributed."""
         study, names = self.study, self.study.names
-        told: dict[str, Any] = {"study": study.name, "hash": study.hash.hex(), "party": names[self.me]}
+        told: dict[str, Any] = {"study": study.name, "hash": study.hash.hex(), "party": study.everybody[self.me]}
         if isinstance(outcome, Ended):
             told |= {"ok": False, "reason": outcome.reason, "contributed": outcome.contributed}
         else:
@@ -276,18 +320,53 @@ class Peer:
                 "roster": [names[u] for u in outcome.roster],
                 "total": outcome.total.tolist() if outcome.total.size <= 1000 else None,
                 "digest": outcome.digest.hex(),
-                "contributed": sum(entry.study == study.hash.hex() for entry in self.store.entries()),
+                "contributed": self._contributions(),
+                "realised": self.party.realised(outcome.attempt),
             }
+        if told["ok"] and not told["realised"]:  # an answer of an earlier run, which knew
+            told["realised"] = (self.store.result(study.hash) or {}).get("realised", {})
+        told["worse"] = self._corrected()
         told["spent"] = spent(study, self.store)
         told["sent"] = sorted([*self.party.sent])
+        told["rejections"] = dict(self.party.rejections)
+        told["evidence"] = [evidence.to_dict(study) for evidence in self.party.evidence.values()]
         if isinstance(outcome, Answer):
             kept = {key: value for key, value in told.items() if key != "sent"}
             self.store.set_result(study.hash, kept | {"resume": _packed(outcome, *self.party.holdings())})
         return told
 
+    def _keep_evidence(self) -> None:
+        """Tell the owner who signed two things, with the proof; it may come after the answer, and is kept beside it."""
+        found = [evidence.to_dict(self.study) for evidence in self.party.evidence.values()]
+        for one in found[self._accused :]:
+            self._report({"event": "evidence", "peer": one["party"], **one})
+        self._accused = len(found)
+        if self._outcome is not None:
+            self._outcome["evidence"] = found
+            if (kept := self.store.result(self.study.hash)) is not None:
+                self.store.set_result(self.study.hash, kept | {"evidence": found})
+
+    def _contributions(self) -> int:
+        name = self.study.hash.hex()
+        return sum(entry.study == name and entry.attempt < CORRECTS for entry in self.store.entries())
+
+    def _corrected(self) -> list[int]:
+        """Enter what attempts really cost, where that is more than was promised; which ones that were, now or in earlier runs."""
+        for attempt, (vote, _) in self.store.votes(self.study.hash).items():
+            realised = self.party.realised(attempt)
+            if not realised or self.store.contribution(self.study.hash, attempt) is None:
+                continue
+            roster = roster_of(vote)
+            loss = self.study.running.recomputed(attempt, roster, self.me, realised)
+            if loss is not None:
+                self._pen.correct(attempt, roster, loss, realised)
+        name = self.study.hash.hex()
+        entered = [entry.attempt for entry in self.store.entries() if entry.study == name]
+        return sorted({attempt % CORRECTS for attempt in entered if attempt > CORRECTS})
+
     def _brief(self, outcome: dict[str, Any]) -> dict[str, Any]:
         """The outcome as it is reported: a very long answer by the first of the roster only; all keep it in their folder."""
-        first = not outcome["ok"] or outcome["roster"][0] == self.study.names[self.me]
+        first = not outcome["ok"] or outcome["roster"][0] == self.study.everybody[self.me]
         if first or self.study.task.dimension <= LONG:
             return outcome
         return outcome | {"answer": None}
@@ -297,18 +376,20 @@ def spent(study: Study, store: Store) -> dict[str, Any]:
     """What a study has really cost a party: every contribution it made, with the roster it was made to."""
     entries = [entry for entry in store.entries() if entry.study == study.hash.hex()]
     delta = study.privacy.delta
-    sizes = sorted({1, study.privacy.colluders})
+    sizes = sorted({1, study.privacy.colluders + study.running.has_curator})  # a curator is one of those who look
     epsilons = {str(k): float(total(entries, k, study.task.unit).epsilon(delta)) for k in sizes}
-    return {"delta": delta, "epsilon": epsilons, "contributions": len(entries), "unit": str(study.task.unit)}
+    return {"delta": delta, "epsilon": epsilons, "contributions": len(in_force(entries)), "unit": str(study.task.unit)}
 
 
 def _packed(answer: Answer, signed: list[Item], addressed: dict[int, list[Item]]) -> dict[str, Any]:
     """What a party that holds the answer needs to serve the others after a restart, as plain values."""
     if sum(len(item.body) for item in signed) > KEPT:
         signed = [item for item in signed if len(item.body) <= KEPT // 1000]
-    single = {item.key: item for items in addressed.values() for item in items}
+    # an item of one key may have another body for every receiver
+    single = {(item.key, item.body): item for items in addressed.values() for item in items}
     if sum(len(item.body) for item in single.values()) > KEPT:
         single, addressed = {}, {}
+    place = {which: number for number, which in enumerate(single)}
     return {
         "attempt": answer.attempt,
         "roster": answer.roster,
@@ -316,7 +397,7 @@ def _packed(answer: Answer, signed: list[Item], addressed: dict[int, list[Item]]
         "digest": answer.digest.hex(),
         "signed": base64.b64encode(encode(signed)).decode(),
         "single": base64.b64encode(encode(single.values())).decode(),
-        "for": {str(peer): [list(single).index(item.key) for item in items] for peer, items in addressed.items()},
+        "for": {str(peer): [place[item.key, item.body] for item in items] for peer, items in addressed.items()},
     }
 
 
@@ -331,13 +412,18 @@ def _unpacked(kept: dict[str, Any]) -> tuple[Answer, list[Item], dict[int, list[
 
 def _private(path: Path) -> Any:
     """A file to append to, readable by its owner only: states of rings and gossip are for neighbours' eyes."""
-    return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab", buffering=0)
+    try:
+        return opened_privately(path)
+    except OSError as error:
+        raise NetdpError(
+            f"{path} cannot be opened to record frames: {error.strerror or error}; give another --record FILE"
+        ) from None
 
 
 def _is_urgent(message: Message) -> bool:
     """Whether somebody waits for just this message."""
     if isinstance(message, Item):
-        return message.key.kind in (Kind.STATE, Kind.TOKEN, Kind.TOTAL)
+        return message.key.kind not in (Kind.VOTE, Kind.CONTRIBUTION, Kind.FALLBACK)
     return isinstance(message, Hello | Pull)
 
 
@@ -351,20 +437,22 @@ def _size(message: Message) -> int:
 
 def largest_frame(study: Study) -> int:
     """No honest frame of a study has more bytes: a full one, its longest item, and a Hello that lists all there can be."""
-    keys = 4 * study.n * (study.privacy.attempts + SPARE) + most_rounds(study)
-    return FRAME + max(longest_bodies(study).values()) + 24 * keys + 1000
+    keys = 4 * study.n * (study.privacy.attempts + SPARE) + study.running.most_rounds()
+    return FRAME + max(study.running.longest().values()) + 24 * keys + 1000
 
 
 def prepare(
     home: Path,
     study_path: Path,
-    data: Path,
+    data: Path | None,
     *,
     listen: str | None = None,
     report: Report | None = None,
     record: Path | None = None,
 ) -> Peer:
     """A peer that may take part: everything that can be checked before the first link is. Refuses with the reason."""
+    from .alone import alone, check_memory, mark_used
+    from .ledger.carrying import check_may_run
     from .ledger.policy import Policy
     from .study import signatures
     from .transport.grpc import GrpcTransport
@@ -374,17 +462,31 @@ def prepare(
     signatures.verify_all(study, signatures.read_all(study_path))
     me = study.index(identity.card.name)
     study.check_promise()
-    rows = study.task.rows(data)
-    policy = Policy.read(home / "policy.toml")
+    rows, policy = np.zeros((0, study.task.dimension)), None
+    if me < study.n:
+        if data is None:
+            raise InvalidValue(f"{identity.card.name} is a party of {study.name!r} and needs its data; give the file")
+        rows, policy = study.task.rows(data), Policy.read(home / "policy.toml")
+    elif data is not None:
+        raise InvalidValue(
+            f"{identity.card.name} is the curator of {study.name!r} and has no data in it; leave {data} out"
+        )
+    check_memory(home)
     store = Store.open(home / "peer.db", sign=identity.sign)
     try:
-        policy.check(study, store, me)
+        mark_used(home)
+        if (held := alone(identity)) is not None:
+            store.hold(held)
+        store.verify(identity.card)  # what was spent before is added up from it
+        check_may_run(store, study, identity.card, home)
+        if policy is not None:
+            policy.check(study, store, me)
         cards = study.cards
         limits = Limits(frame=largest_frame(study))
 
         def transport(receiver: Receiver) -> Transport:
             return GrpcTransport(
-                identity, me, cards, study.neighbours(me), [study.address(u) for u in range(study.n)], receiver,
+                identity, me, cards, study.neighbours(me), [study.address(u) for u in range(len(study.everybody))], receiver,
                 limits, listen=listen,
                 refused=lambda reason: (report or (lambda event: None))({"event": "refused", "reason": reason}),
             )  # fmt: skip
@@ -403,4 +505,4 @@ def run_peer(peer: Peer) -> dict[str, Any]:
         peer.store.close()
 
 
-__all__ = ["Peer", "prepare", "run_peer"]
+__all__ = ["Peer", "Stopped", "prepare", "run_peer"]

@@ -53,10 +53,10 @@ def settle(draft: Study, folder: Path) -> tuple[Study, Path]:
 
     Returns the complete study and where it was written.
     """
-    homes = {name: folder / name for name in draft.names}
+    homes = {name: folder / name for name in draft.everybody}
     known = [Identity.load(home) if (home / "keys").exists() else None for home in homes.values()]
     identities = [one or Identity.create(home, name) for one, (name, home) in zip(known, homes.items(), strict=True)]
-    ports = free_ports(draft.n)
+    ports = free_ports(len(draft.everybody))
     fresh = draft.replace(nonce="").complete(
         [identity.card for identity in identities], [f"127.0.0.1:{port}" for port in ports]
     )
@@ -73,7 +73,7 @@ def settle(draft: Study, folder: Path) -> tuple[Study, Path]:
 
 def _policy_for(study: Study) -> str:
     """The policy of a party that exists for this study only: exactly what the study promises, once."""
-    epsilon, against = study.privacy.epsilon, study.privacy.colluders
+    epsilon, against = study.privacy.epsilon, study.privacy.colluders + study.running.has_curator
     return (
         "# Written by `netdp up` for a party that it made itself: it allows what the study promises, and no more.\n"
         f"delta = {study.privacy.delta!r}\nunit = \"{study.task.unit}\"\n\n"

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from .messages import Item, Key, Kind
 from .spreads.base import Spread
+from .versions import NEWEST, OLDEST, Range
 
 SPARE = 8
 """How many attempts may fail before anybody contributes, beyond those that the study allows."""
@@ -22,6 +23,7 @@ class Terms:
     study: bytes
     """Its hash."""
     n: int
+    """How many parties there are: their numbers come first."""
     neighbours: tuple[int, ...]
     fewest: int
     """The smallest roster allowed."""
@@ -37,11 +39,19 @@ class Terms:
     """Bytes: no honest item of a kind has a longer body."""
     rounds: int
     """No honest state or token has a larger index."""
+    releases: int = 1
+    """How many totals one author may release."""
     fits: Callable[[Item], bool] = lambda item: True
     """Whether a body can be read at all: if not, its author has said nothing."""
     version: str = ""
+    formats: Range = (OLDEST, NEWEST)
+    """Of the wire, the oldest and the newest that this party speaks."""
     name: Callable[[int], str] = str
     """What a party is called, for people."""
+    others: int = 0
+    """How many take part besides the parties (a curator): their numbers come after."""
+    tolerates: bool = False
+    """Whether an attempt in which numbers got lost on their way may be followed by another one."""
     grace: float = 1.0
     """Seconds to wait for the neighbours' word before a first contribution, if some of them cannot be reached."""
 

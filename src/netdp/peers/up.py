@@ -19,6 +19,7 @@ import signal
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
@@ -30,9 +31,11 @@ from netdp.protocols import RingSum
 from netdp.views import Transcript
 from netdp.views.token import TokenTranscript
 
+from .learned import Learned, learned_in
 from .ledger.store import Store
 from .settle import deal, settle, workplace
 from .study import Study
+from .walked import Walked, walked_in
 
 ANSWERED, FAILED, REFUSED, ENDED = 0, 1, 2, 3
 """Exit codes of a party: it holds the answer; a failure (it is started again); it refused; the study ended without answer."""
@@ -112,13 +115,29 @@ class UpResult:
     def transcript(self) -> Transcript | TokenTranscript:
         """Who sent to whom in which round of the attempt that gave the answer."""
         attempt = next((told["attempt"] for told in self.answered.values()), 0)
+        if self.learned is not None:
+            return self.learned.transcript
+        if self.walked is not None:
+            return self.walked.transcript
         return transcript_of(self.study, self._sent(), attempt)
+
+    @cached_property
+    def learned(self) -> Learned | None:
+        """What each party really learned about each other one, for randomized gossip: from the exchanges that happened."""
+        return learned_in(self.study, self.outcomes)
+
+    @cached_property
+    def walked(self) -> Walked | None:
+        """Where tokens that walk really went, and what that gave away."""
+        return walked_in(self.study, self.outcomes)
 
     @property
     def messages(self) -> Transcript:
         """The same as messages by round, whatever the protocol: for pictures and counts."""
         attempt = next((told["attempt"] for told in self.answered.values()), 0)
-        return messages_of(self.study.n, self._sent(), attempt)
+        if self.learned is not None and self.learned.logs.n == self.study.n and not self.learned.problem:
+            return self.learned.transcript
+        return messages_of(len(self.study.everybody), self._sent(), attempt)
 
     def _sent(self) -> dict[int, list[tuple[int, int, int]]]:
         return {self.study.index(name): told["sent"] for name, told in self.outcomes.items()}
@@ -128,7 +147,8 @@ class UpResult:
         study, first = self.study, next(iter(self.answered.values()), None)
         promised = study.promise()
         delta = study.privacy.delta
-        spent = [told["spent"] for told in self.outcomes.values()] + list(self.silent.values())
+        spent = [told["spent"] for name, told in self.outcomes.items() if name in study.names]
+        spent += [told for name, told in self.silent.items() if name in study.names]
         sizes = spent[0]["epsilon"] if spent else {}
         transcript = self.messages
         return {
@@ -149,6 +169,8 @@ class UpResult:
                 "assumptions": list(promised.assumptions),
             },
             "transcript": {"rounds": transcript.rounds, "messages": len(transcript)},
+            **({} if self.learned is None else {"learned": self.learned.to_dict()}),
+            **({} if self.walked is None else {"walked": self.walked.to_dict()}),
             "parties": {
                 name: {
                     "ok": name in self.answered,
@@ -156,7 +178,7 @@ class UpResult:
                     "restarts": self.restarts.get(name, 0),
                     "reason": self.gone.get(name) or self.outcomes.get(name, {}).get("reason"),
                 }
-                for name in study.names
+                for name in study.everybody
             },
             "notes": list(self.notes),
             "seconds": {name: round(spent, 3) for name, spent in self.seconds.items()},
@@ -171,7 +193,7 @@ def transcript_of(
     Of averages, gossip and rings it is the one that a simulation writes. A flood's rounds are the links that contributions
     had crossed before; which way came first is up to the wires.
     """
-    found = messages_of(study.n, sent, attempt)
+    found = messages_of(len(study.everybody), sent, attempt)
     if not isinstance(study.protocol(), RingSum):
         return found
     hops = [found.messages(t)[0].tolist() for t in range(found.rounds)]
@@ -193,7 +215,7 @@ def messages_of(n: int, sent: Mapping[int, Iterable[tuple[int, int, int]]], atte
 # ── processes ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def party_process(home: str, study: str, data: str, events: Connection, record: str | None = None) -> None:
+def party_process(home: str, study: str, data: str | None, events: Connection, record: str | None = None) -> None:
     """The life of one party's process; tells `events` what happens, as JSON."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends us
     gc.freeze()  # what the fork server loaded stays shared: looking through it for garbage would copy it
@@ -213,7 +235,9 @@ def party_process(home: str, study: str, data: str, events: Connection, record: 
 
     frames = None if record is None else Path(record)
     try:
-        told = run_peer(prepare(Path(home), Path(study), Path(data), report=report, record=frames))
+        told = run_peer(
+            prepare(Path(home), Path(study), None if data is None else Path(data), report=report, record=frames)
+        )
     except (NetdpError, OSError) as problem:
         give_up(problem)
     os._exit(ANSWERED if told["ok"] else ENDED)
@@ -237,10 +261,10 @@ def up(
     record   a folder: every party appends the frames it sends to NAME.frames
     """
     started = time.monotonic()
-    names = list(study.names if only is None else only)
+    names = list(study.everybody if only is None else only)
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(list(PRELOADED))
-    progress = Progress(study.n)
+    progress = Progress(len(study.everybody))
     running: dict[str, tuple[Any, Connection]] = {}
     refused: set[str] = set()
     again: dict[str, float] = {}  # who is to be started again, and when
@@ -249,8 +273,9 @@ def up(
     def start(name: str) -> None:
         ours, theirs = context.Pipe(duplex=False)
         frames = None if record is None else str(record / f"{name}.frames")
+        file = str(data[name]) if name in data else None  # a curator has none
         process = context.Process(
-            target=target, args=(str(folder / name), str(study_path), str(data[name]), theirs, frames), daemon=True
+            target=target, args=(str(folder / name), str(study_path), file, theirs, frames), daemon=True
         )
         process.start()
         theirs.close()
@@ -293,7 +318,7 @@ def up(
             if watch is not None:
                 watch(progress)
             # not those that died: what they had said before may be all that the others need
-            if len(refused) > study.privacy.absent and not progress.outcomes and study.n == len(names):
+            if len(refused) > study.privacy.absent and not progress.outcomes and len(study.everybody) == len(names):
                 progress.notes.append(f"ended: {len(refused)} parties are not there, and the study needs them")
                 break
             if not again and all(name in progress.outcomes for name in running):
@@ -387,7 +412,7 @@ def run_study(
         began = time.monotonic()
         if draft.is_complete:
             study, study_path = draft, path
-            for name in study.names:
+            for name in study.everybody:
                 if not (place / name / "keys").exists():
                     raise InvalidValue(
                         f"the study has keys already, and {place} holds none for {name}; give the folder with the parties' homes "

@@ -24,27 +24,27 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16netdp/peers/wire.proto\x12\x0bnetdp.peers\"/\n\x05\x46rame\x12&\n\x08messages\x18\x01 \x03(\x0b\x32\x14.netdp.peers.Message\"\xc6\x01\n\x07Message\x12#\n\x05hello\x18\x01 \x01(\x0b\x32\x12.netdp.peers.HelloH\x00\x12!\n\x04item\x18\x02 \x01(\x0b\x32\x11.netdp.peers.ItemH\x00\x12%\n\x08\x61nnounce\x18\x03 \x01(\x0b\x32\x11.netdp.peers.KeysH\x00\x12!\n\x04pull\x18\x04 \x01(\x0b\x32\x11.netdp.peers.KeysH\x00\x12!\n\x04\x64one\x18\x05 \x01(\x0b\x32\x11.netdp.peers.DoneH\x00\x42\x06\n\x04what\"W\n\x05Hello\x12\x0e\n\x06\x66ormat\x18\x01 \x01(\r\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\r\n\x05study\x18\x03 \x01(\x0c\x12\x1e\n\x04have\x18\x04 \x03(\x0b\x32\x10.netdp.peers.Key\"V\n\x03Key\x12\x1f\n\x04kind\x18\x01 \x01(\x0e\x32\x11.netdp.peers.Kind\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\r\x12\x0e\n\x06\x61uthor\x18\x03 \x01(\r\x12\r\n\x05index\x18\x04 \x01(\r\"T\n\x04Item\x12\x1d\n\x03key\x18\x01 \x01(\x0b\x32\x10.netdp.peers.Key\x12\x0c\n\x04\x62ody\x18\x02 \x01(\x0c\x12\x11\n\tsignature\x18\x03 \x01(\x0c\x12\x0c\n\x04hops\x18\x04 \x01(\r\"&\n\x04Keys\x12\x1e\n\x04keys\x18\x01 \x03(\x0b\x32\x10.netdp.peers.Key\"\'\n\x04\x44one\x12\x0f\n\x07\x61ttempt\x18\x01 \x01(\r\x12\x0e\n\x06\x64igest\x18\x02 \x01(\x0c*[\n\x04Kind\x12\x08\n\x04NONE\x10\x00\x12\x08\n\x04VOTE\x10\x01\x12\x10\n\x0c\x43ONTRIBUTION\x10\x02\x12\x0c\n\x08\x46\x41LLBACK\x10\x03\x12\t\n\x05TOTAL\x10\x04\x12\t\n\x05STATE\x10\x05\x12\t\n\x05TOKEN\x10\x06\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16netdp/peers/wire.proto\x12\x0bnetdp.peers\"/\n\x05\x46rame\x12&\n\x08messages\x18\x01 \x03(\x0b\x32\x14.netdp.peers.Message\"\xc6\x01\n\x07Message\x12#\n\x05hello\x18\x01 \x01(\x0b\x32\x12.netdp.peers.HelloH\x00\x12!\n\x04item\x18\x02 \x01(\x0b\x32\x11.netdp.peers.ItemH\x00\x12%\n\x08\x61nnounce\x18\x03 \x01(\x0b\x32\x11.netdp.peers.KeysH\x00\x12!\n\x04pull\x18\x04 \x01(\x0b\x32\x11.netdp.peers.KeysH\x00\x12!\n\x04\x64one\x18\x05 \x01(\x0b\x32\x11.netdp.peers.DoneH\x00\x42\x06\n\x04what\"g\n\x05Hello\x12\x0e\n\x06\x66ormat\x18\x01 \x01(\r\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\r\n\x05study\x18\x03 \x01(\x0c\x12\x1e\n\x04have\x18\x04 \x03(\x0b\x32\x10.netdp.peers.Key\x12\x0e\n\x06newest\x18\x05 \x01(\r\"V\n\x03Key\x12\x1f\n\x04kind\x18\x01 \x01(\x0e\x32\x11.netdp.peers.Kind\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\r\x12\x0e\n\x06\x61uthor\x18\x03 \x01(\r\x12\r\n\x05index\x18\x04 \x01(\r\"T\n\x04Item\x12\x1d\n\x03key\x18\x01 \x01(\x0b\x32\x10.netdp.peers.Key\x12\x0c\n\x04\x62ody\x18\x02 \x01(\x0c\x12\x11\n\tsignature\x18\x03 \x01(\x0c\x12\x0c\n\x04hops\x18\x04 \x01(\r\"&\n\x04Keys\x12\x1e\n\x04keys\x18\x01 \x03(\x0b\x32\x10.netdp.peers.Key\"\'\n\x04\x44one\x12\x0f\n\x07\x61ttempt\x18\x01 \x01(\r\x12\x0e\n\x06\x64igest\x18\x02 \x01(\x0c*\x8b\x01\n\x04Kind\x12\x08\n\x04NONE\x10\x00\x12\x08\n\x04VOTE\x10\x01\x12\x10\n\x0c\x43ONTRIBUTION\x10\x02\x12\x0c\n\x08\x46\x41LLBACK\x10\x03\x12\t\n\x05TOTAL\x10\x04\x12\t\n\x05STATE\x10\x05\x12\t\n\x05TOKEN\x10\x06\x12\t\n\x05OFFER\x10\x07\x12\n\n\x06\x41\x43\x43\x45PT\x10\x08\x12\n\n\x06\x42UNDLE\x10\t\x12\x0b\n\x07THROUGH\x10\nb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'netdp.peers.wire_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_KIND']._serialized_start=633
-  _globals['_KIND']._serialized_end=724
+  _globals['_KIND']._serialized_start=650
+  _globals['_KIND']._serialized_end=789
   _globals['_FRAME']._serialized_start=39
   _globals['_FRAME']._serialized_end=86
   _globals['_MESSAGE']._serialized_start=89
   _globals['_MESSAGE']._serialized_end=287
   _globals['_HELLO']._serialized_start=289
-  _globals['_HELLO']._serialized_end=376
-  _globals['_KEY']._serialized_start=378
-  _globals['_KEY']._serialized_end=464
-  _globals['_ITEM']._serialized_start=466
-  _globals['_ITEM']._serialized_end=550
-  _globals['_KEYS']._serialized_start=552
-  _globals['_KEYS']._serialized_end=590
-  _globals['_DONE']._serialized_start=592
-  _globals['_DONE']._serialized_end=631
+  _globals['_HELLO']._serialized_end=392
+  _globals['_KEY']._serialized_start=394
+  _globals['_KEY']._serialized_end=480
+  _globals['_ITEM']._serialized_start=482
+  _globals['_ITEM']._serialized_end=566
+  _globals['_KEYS']._serialized_start=568
+  _globals['_KEYS']._serialized_end=606
+  _globals['_DONE']._serialized_start=608
+  _globals['_DONE']._serialized_end=647
 # @@protoc_insertion_point(module_scope)

@@ -12,6 +12,7 @@ import fcntl
 import os
 import sqlite3
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +21,8 @@ from netdp.errors import NetdpError
 
 APPLICATION = 0x6E647031
 """Marks the file as a netdp store ("ndp1")."""
-FORMAT = 1
+FORMAT = 2
+"""1: without registers and records. A file of format 1 is brought up to this one when it is opened for writing."""
 
 _TABLES = """
 CREATE TABLE ledger (row INTEGER PRIMARY KEY, study BLOB NOT NULL, attempt INTEGER NOT NULL, entry TEXT NOT NULL,
@@ -33,6 +35,11 @@ CREATE TABLE contributions (study BLOB NOT NULL, attempt INTEGER NOT NULL, key T
 CREATE TABLE votes (study BLOB NOT NULL, attempt INTEGER NOT NULL, body BLOB NOT NULL, signature BLOB NOT NULL,
     PRIMARY KEY (study, attempt));
 CREATE TABLE results (study BLOB PRIMARY KEY, result TEXT NOT NULL);
+"""
+_REGISTERS = """
+CREATE TABLE registers (study BLOB NOT NULL, attempt INTEGER NOT NULL, place BLOB NOT NULL, body BLOB NOT NULL,
+    PRIMARY KEY (study, attempt, place)) WITHOUT ROWID;
+CREATE TABLE records (number INTEGER PRIMARY KEY, text TEXT NOT NULL, signature BLOB NOT NULL);
 """
 # INSERT OR REPLACE deletes without asking delete triggers: hence the triggers before INSERT
 TRIGGERS = {
@@ -48,6 +55,14 @@ TRIGGERS = {
     "(SELECT 1 FROM votes WHERE study = NEW.study AND attempt = NEW.attempt)",
     "votes_same": "BEFORE UPDATE ON votes",
     "votes_kept": "BEFORE DELETE ON votes",
+    "registers_once": "BEFORE INSERT ON registers WHEN EXISTS "
+    "(SELECT 1 FROM registers WHERE study = NEW.study AND attempt = NEW.attempt AND place = NEW.place)",
+    "registers_same": "BEFORE UPDATE ON registers",
+    "registers_kept": "BEFORE DELETE ON registers",
+    "records_next": "BEFORE INSERT ON records WHEN NEW.number IS NOT "
+    "(SELECT COALESCE(MAX(number), 0) + 1 FROM records)",
+    "records_same": "BEFORE UPDATE ON records",
+    "records_kept": "BEFORE DELETE ON records",
 }
 
 
@@ -80,7 +95,7 @@ def _way_out(problem: str) -> str:
     if "readonly" in problem or "unable to open" in problem:
         return "give this user the right to write the file and its folder"
     if "malformed" in problem or "not a database" in problem:
-        return "restore it from a copy, and let the peer ask its neighbours for what the copy does not know"
+        return "do not run it; make a new home from the newest backup (netdp peer restore)"
     return "look after the disk and start again"
 
 
@@ -88,7 +103,7 @@ def locked(path: Path) -> int:
     """Hold the lock beside the file for as long as this process lives; whose it is stands in it."""
     lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _take(lock)
     except BlockingIOError:
         holder = os.read(lock, 20).decode("ascii", "replace").strip()
         os.close(lock)
@@ -102,10 +117,24 @@ def locked(path: Path) -> int:
     return lock
 
 
+def _take(lock: int) -> None:
+    """Take the lock; tried for a moment, because `netdp peer status` may just be looking whether anybody has it."""
+    for pause in (0.01, 0.03, 0.1, None):
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError:
+            if pause is None:
+                raise
+            time.sleep(pause)
+
+
 def create(path: Path) -> None:
     """Make the file beside its place and move it there whole: an empty file in its place is damage, never a beginning."""
     if Path(f"{path}-wal").exists():
-        raise StoreFailed(f"{path} is gone but its journal {path.name}-wal is there; restore both from a copy")
+        raise StoreFailed(
+            f"{path} is gone but its journal {path.name}-wal is there; make a new home (netdp peer restore)"
+        )
     fresh = Path(f"{path}.new")
     for left in (fresh, Path(f"{fresh}-wal"), Path(f"{fresh}-shm"), Path(f"{fresh}-journal")):
         left.unlink(missing_ok=True)
@@ -114,7 +143,8 @@ def create(path: Path) -> None:
     try:
         triggers = "".join(f"{trigger(name)};\n" for name in TRIGGERS)
         database.executescript(
-            f"BEGIN; PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {FORMAT}; {_TABLES} {triggers} COMMIT;"
+            f"BEGIN; PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {FORMAT}; {_TABLES} {_REGISTERS} {triggers} "
+            "COMMIT;"
         )
     finally:
         database.close()
@@ -140,13 +170,22 @@ def connect(path: Path) -> sqlite3.Connection:
     return database
 
 
+def upgrade(database: sqlite3.Connection) -> None:
+    """Bring a file of format 1 up to the present one: it had no registers and no records."""
+    if database.execute("PRAGMA user_version").fetchone()[0] == 1:
+        triggers = "".join(f"{trigger(name)};\n" for name in TRIGGERS if name.startswith(("registers_", "records_")))
+        database.executescript(f"BEGIN IMMEDIATE; {_REGISTERS} {triggers} PRAGMA user_version = {FORMAT}; COMMIT;")
+
+
 def check_private(path: Path) -> None:
     """Refuse a file that others can read, or that is empty."""
     mode = stat.S_IMODE(path.stat().st_mode)
     if mode & 0o077:
         raise StoreFailed(f"{path} can be read by others (mode {mode:o}); it holds secrets: chmod 600 {path}")
     if path.stat().st_size == 0:
-        raise StoreFailed(f"{path} is empty, which no store ever is: it was damaged; restore it from a copy")
+        raise StoreFailed(
+            f"{path} is empty, which no store ever is: it was damaged; make a new home (netdp peer restore)"
+        )
 
 
 def check_format(path: Path, database: sqlite3.Connection) -> None:
@@ -155,7 +194,7 @@ def check_format(path: Path, database: sqlite3.Connection) -> None:
     version = database.execute("PRAGMA user_version").fetchone()[0]
     if mark != APPLICATION:
         raise StoreFailed(f"{path} is a database, but not of a netdp peer; name the peer.db of a peer's home")
-    if version != FORMAT:
+    if version not in (1, FORMAT):
         raise StoreFailed(
             f"{path} has format {version}, this netdp knows format {FORMAT}; use the version that wrote it"
         )

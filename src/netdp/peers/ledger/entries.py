@@ -32,14 +32,14 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime
 from typing import Any
 
 from netdp.errors import InvalidValue, NetdpError
 from netdp.privacy import Curve, Unit
 
-from .losses import NO_BOUND, check_loss, loss_of, seen, together
+from .losses import NO_BOUND, check_loss, seen, together
 
 START = hashlib.sha256(b"netdp ledger 1").digest()
 """The hash before the first row."""
@@ -54,7 +54,9 @@ class LedgerBroken(NetdpError):
     def __init__(self, row: int, problem: str) -> None:
         self.row, self.problem = row, problem
         where = f"row {row} of the ledger" if row else "the ledger"
-        super().__init__(f"{where}: {problem}; restore the file from a copy that `netdp ledger verify` accepts")
+        super().__init__(
+            f"{where}: {problem}; do not run this peer; make a new home from the newest backup (netdp peer restore)"
+        )
 
 
 # ── entries ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -163,10 +165,16 @@ def year(number: int) -> tuple[str, str]:
 
 
 def between(entries: Iterable[Entry], since: str | date | None, until: str | date | None) -> list[Entry]:
-    """The entries from `since` on and before `until`."""
+    """The entries from `since` on and before `until`, and what corrects them, whenever that was found out."""
     start = "" if since is None else utc_text(since)
     end = "~" if until is None else utc_text(until)
-    return [entry for entry in entries if start <= entry.time < end]
+    listed = list(entries)
+    inside = {(entry.study, entry.attempt) for entry in listed if start <= entry.time < end}
+    return [
+        entry
+        for entry in listed
+        if start <= entry.time < end or (entry.attempt > CORRECTS and _corrected(entry) in inside)
+    ]
 
 
 def entry_of(study: Any, attempt: int, roster: Sequence[int], me: int, time: str | date | None = None) -> Entry:
@@ -182,8 +190,31 @@ def entry_of(study: Any, attempt: int, roster: Sequence[int], me: int, time: str
         me=study.names[me],
         unit=str(study.task.unit),
         delta=float(study.privacy.delta),
-        loss=loss_of(study.protocol_of(members), members.index(me), names, study.privacy.colluders),
+        loss=study.running.loss(study.checked_roster(members), me),
     )
+
+
+CORRECTS = 1_000_000
+"""An entry whose attempt is k + CORRECTS says what attempt k really cost, in place of what was entered before it began.
+
+k + 2·CORRECTS, …: a further correction, if later something else was found; it counts beside the one before."""
+
+
+def correction_of(entry: Entry, loss: dict[str, Any], time: str | date | None = None, number: int = 1) -> Entry:
+    """The entry that takes the place of another one, of an attempt that went otherwise than was promised."""
+    return replace(entry, time=utc_text(time), attempt=entry.attempt + number * CORRECTS, loss=loss)
+
+
+def in_force(entries: Iterable[Entry]) -> list[Entry]:
+    """Without those entries that a later one corrects. If an attempt was corrected several times, all of them count."""
+    listed = list(entries)
+    corrected = {_corrected(entry) for entry in listed if entry.attempt > CORRECTS}
+    return [entry for entry in listed if (entry.study, entry.attempt) not in corrected]
+
+
+def _corrected(entry: Entry) -> tuple[str, int]:
+    """The attempt that an entry is about."""
+    return entry.study, entry.attempt % CORRECTS
 
 
 # ── what somebody has learnt ──────────────────────────────────────────────────────────────────────────────────────────
@@ -204,7 +235,7 @@ def total(entries: Iterable[Entry], against: int | str, unit: Unit | str = Unit.
     >>> float(total([entry], 2, "party").epsilon(1e-6))
     inf
     """
-    wanted = list(entries)
+    wanted = in_force(entries)
     parts = [seen(entry.loss, entry.roster, entry.me, against) for entry in wanted]
     if Unit(unit) is Unit.PARTY and any(entry.unit != Unit.PARTY for entry in wanted):
         return NO_BOUND
@@ -215,7 +246,8 @@ def observers(entries: Iterable[Entry]) -> list[str]:
     """Everybody else who ever was in a roster, by name, in order of appearance."""
     known = list(entries)
     own = {entry.me for entry in known}
-    return [name for name in dict.fromkeys(name for entry in known for name in entry.roster) if name not in own]
+    named = dict.fromkeys(name for entry in known for name in (*entry.roster, *entry.loss.get("single", ())))  # a curator
+    return [name for name in named if name not in own]
 
 
 # ── the chain ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -217,7 +217,7 @@ def check_loss(loss: Any, roster: Sequence[str], me: str) -> None:
             raise InvalidValue("single and sizes of a profile say by name, or by number, which curve holds")
         if not all(re.fullmatch("[1-9][0-9]*", size) and int(size) >= 2 for size in loss["sizes"]):
             raise InvalidValue(f"the sizes of a profile are numbers from 2 on, got {sorted(loss['sizes'])}")
-        if set(loss["single"]) != set(roster) - {me}:
+        if me in loss["single"] or not set(loss["single"]) >= set(roster) - {me}:  # a curator may come on top
             raise InvalidValue(
                 f"a profile has a curve against everybody in the roster but {me!r}, got {sorted(loss['single'])}"
             )
@@ -242,11 +242,11 @@ def seen(loss: Mapping[str, Any], roster: Sequence[str], me: str, against: int |
     else:
         if type(against) is not int or against < 0:
             raise InvalidValue(f"a coalition is a whole number of parties ≥ 0, or a name, got {against!r}")
-        inside = min(against, m - 1)
+        inside = min(against, m - 1 if loss["kind"] != "profile" else len(loss["single"]))  # a curator is in no roster
     if loss["kind"] in ("masked-sum", "local"):
         size = m - inside if loss["kind"] == "masked-sum" else 1
         return Release(loss["share"], size, loss["distance"], loss["dimension"])
-    if isinstance(against, str) and inside:
+    if isinstance(against, str) and against in loss["single"]:
         return _read_table(loss["curves"][loss["single"][against]])
     if inside <= 1:
         return highest([_read_table(loss["curves"][i]) for i in sorted(set(loss["single"].values()))])

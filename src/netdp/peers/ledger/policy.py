@@ -11,9 +11,9 @@ A policy is a small file that a party keeps beside its keys and shows to nobody:
     epsilon = 3.0
 
 **What is asked.** Before a party joins, every limit is checked against the entries of the ledger in its period and *all
-attempts that the study may still make*: an adversary who delays messages can force them, in rosters as small as the study
-allows, so every attempt of the study, made or not, counts as one among `smallest_roster` parties. (An attempt among more
-parties shows no more: their noise comes on top, and adding it is post-processing.) An attempt that was made already is in
+attempts that the study may still make*: an adversary who delays messages can force them, in the rosters that it likes among
+those that the study allows, so every attempt of the study, made or not, counts as one among those who cost most (`costliest`;
+for a masked sum the fewest: what more parties add is post-processing). An attempt that was made already is in
 the ledger and is not counted twice. So a study that fitted when it was joined fits at every restart, unless others were
 joined since; and if it goes on into the next year, it fits there too, where less was spent before it. One process runs one
 study at a time and asks at every start, so no two studies can both count on what is left.
@@ -30,7 +30,7 @@ import os
 import re
 import tomllib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, Self
@@ -38,10 +38,12 @@ from typing import Any, ClassVar, Literal, Protocol, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from netdp.errors import FileFormatError, InvalidValue, Refused
+from netdp.privacy import GaussianCurve, ProfileCurve
 from netdp.privacy.readable import readable
 
 from ..model import Misfit, Number, Strict, Whole, line_of, place_text
-from .entries import Entry, entry_of, total, utc_text, year
+from .entries import CORRECTS, Entry, entry_of, in_force, total, utc_text, year
+from .losses import highest, profile_loss, seen
 
 _LARGEST_DELTA = 1e-3
 FIRST_DAY = "2025-01-01T00:00:00Z"
@@ -223,13 +225,16 @@ epsilon = 10.0
         entries = ledger.entries() if hasattr(ledger, "entries") else list(ledger)
         name = study.hash.hex()
         own = [entry for entry in entries if entry.study == name]
-        left = max(0, study.privacy.attempts - len({entry.attempt for entry in own}))
-        attempt = entry_of(study, 1, smallest_roster(study, me), me, moment)
+        left = max(0, study.privacy.attempts - len({entry.attempt for entry in own if entry.attempt < CORRECTS}))
+        attempt = costliest(study, me, moment)
         found = []
         for limit in self.limits:
             inside = written_since(entries, year(int(moment[:4]))[0]) if limit.per == "year" else entries
             others = [] if limit.per == "study" else [entry for entry in inside if entry.study != name]
-            planned = [attempt] * (left + sum(entry.study == name for entry in inside))
+            here = in_force(entry for entry in inside if entry.study == name)
+            # what an attempt really cost, where that is known to be more than was planned for
+            corrections = [entry for entry in here if entry.attempt > CORRECTS]
+            planned = [attempt] * (left + len(here) - len(corrections)) + corrections
             study_alone, before, together = (
                 float(total(some, limit.against, self.unit).epsilon(self.delta))
                 for some in (planned, others, [*planned, *others])
@@ -274,6 +279,30 @@ def written_since(entries: Sequence[Entry], start: str) -> Sequence[Entry]:
             found.append(entry)
         latest = max(latest, entry.time)
     return found
+
+
+def costliest(study: Any, me: int, time: str | date | None = None) -> Entry:
+    """An entry that costs at least what any allowed attempt may cost party `me`, against any number of parties and at every δ.
+
+    More parties bring more noise, as a rule; but where a loss depends on a place in the roster, or on how numbers round, who is
+    missing matters. So of all rosters that differ in this the pointwise largest curves are taken, which bound every mixture.
+    """
+    smallest_roster(study, me)  # refuses a party that there is not
+    found = [entry_of(study, 1, roster, me, time) for roster in study.running.costly_rosters(me)]
+    first = found[0]
+    if len(found) == 1 or first.loss["kind"] != "profile" or all(one.loss == first.loss for one in found):
+        return first
+
+    def against(who: int | str) -> GaussianCurve | ProfileCurve:
+        curves = [seen(one.loss, one.roster, one.me, who) for one in found]
+        return highest([curve for curve in curves if isinstance(curve, GaussianCurve | ProfileCurve)])
+
+    others = dict.fromkeys(name for one in found for name in one.loss["single"])
+    sizes = {int(size) for one in found for size in one.loss["sizes"]}
+    loss = profile_loss(
+        {name: against(name) for name in others}, against(len(others)), {size: against(size) for size in sorted(sizes)}
+    )
+    return replace(first, roster=study.names, loss=loss)
 
 
 def smallest_roster(study: Any, me: int) -> tuple[int, ...]:

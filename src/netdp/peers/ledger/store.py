@@ -15,12 +15,13 @@ again: what the disk holds after a failed commit is for a fresh look to say.
 the file can tell. Nor can it if the file is deleted. Two other things protect then: noise is derived from a secret and a
 hash of the data (`netdp.peers.streams`), so the same data in the same attempt gives the same bytes again, not a second
 sample; and a party asks its neighbours for what they hold in its own name before it sends, and enters what it gets
-(`adopt`), with its cost, instead of drawing anew. Entries of studies that nobody remembers are lost with the copy: keep
-backups of the file as it is after a clean end, and never run from one while a newer one exists.
+(`adopt`), with its cost, instead of drawing anew. Entries of studies that nobody remembers are lost with the copy: never
+put a copy back. `netdp.peers.backup` makes backups that cannot be run from, only restored under new keys.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -35,7 +36,19 @@ from typing import Any, NamedTuple, Protocol, Self
 
 from netdp.errors import InvalidValue, Refused
 
-from .database import TRIGGERS, StoreFailed, check_format, check_private, connect, create, failing, locked, trigger
+from . import seams
+from .database import (
+    TRIGGERS,
+    StoreFailed,
+    check_format,
+    check_private,
+    connect,
+    create,
+    failing,
+    locked,
+    trigger,
+    upgrade,
+)
 from .entries import START, Entry, LedgerBroken, between, canonical, check_chain, head_message, link
 
 
@@ -65,6 +78,10 @@ class Checked:
     head: str
     signed: bool
     adopted: int
+    seams: tuple[seams.Seam, ...] = ()
+    """Where the ledger was carried over to new keys."""
+    admitted: tuple[int, ...] = ()
+    """Rows that the owner entered by hand, without a contribution."""
 
 
 class Store:
@@ -84,6 +101,7 @@ class Store:
         self.path = path
         self._database, self._lock, self._sign = database, lock, sign
         self._one = threading.RLock()
+        self._held: list[contextlib.AbstractContextManager[Any]] = []
         self._ended: str | None = None
 
     # ── opening and closing ───────────────────────────────────────────────────────────────────────────────────────────
@@ -112,6 +130,8 @@ class Store:
                 database = connect(file)
                 try:
                     check_format(file, database)
+                    if not read_only:
+                        upgrade(database)
                     database.execute("PRAGMA query_only = ON" if read_only else "PRAGMA query_only = OFF")
                 except BaseException:
                     database.close()
@@ -122,11 +142,17 @@ class Store:
                 raise
         return cls(file, database, lock, sign)
 
+    def hold(self, held: contextlib.AbstractContextManager[Any]) -> None:
+        """Give this back when the store is closed."""
+        self._held.append(held)
+
     def close(self) -> None:
         """Fold the journal into the file and let the next process in."""
         with self._one:
             if self._ended != "closed":
                 self._ended = "closed"
+                for held in self._held:
+                    held.__exit__(None, None, None)
                 with suppress(sqlite3.Error):
                     self._database.close()
                 if self._lock is not None:
@@ -265,6 +291,24 @@ class Store:
         rows = self._all_rows("SELECT attempt, body, signature FROM votes WHERE study = ? ORDER BY attempt", study)
         return {attempt: (body, signature) for attempt, body, signature in rows}
 
+    def once(self, study: bytes, attempt: int, place: bytes, body: bytes) -> bytes:
+        """A register that is written once: what it gives is durable, and is what it gives for ever."""
+        with self._writing("written") as database:
+            row = database.execute(
+                "SELECT body FROM registers WHERE study = ? AND attempt = ? AND place = ?", (study, attempt, place)
+            ).fetchone()
+            if row is not None:
+                return bytes(row[0])
+            database.execute("INSERT INTO registers VALUES (?, ?, ?, ?)", (study, attempt, place, body))
+        return body
+
+    def register(self, study: bytes, attempt: int, place: bytes) -> bytes | None:
+        """What stands in a register, if it was written."""
+        row = self._one_row(
+            "SELECT body FROM registers WHERE study = ? AND attempt = ? AND place = ?", study, attempt, place
+        )
+        return None if row is None else bytes(row[0])
+
     def result(self, study: bytes) -> dict[str, Any] | None:
         """The result of a study, if it is there."""
         row = self._one_row("SELECT result FROM results WHERE study = ?", study)
@@ -290,7 +334,11 @@ class Store:
             if damage != "ok":
                 raise LedgerBroken(0, f"the file is damaged: {damage}")
             kept = dict(database.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall())
-            if kept != {name: trigger(name) for name in TRIGGERS}:
+            old = (
+                database.execute("PRAGMA user_version").fetchone()[0] == 1
+            )  # looked at before it was opened for writing
+            expected = [name for name in TRIGGERS if not (old and name.startswith(("registers_", "records_")))]
+            if kept != {name: trigger(name) for name in expected}:
                 raise LedgerBroken(0, "the triggers that keep rows from being changed are not as they were made")
             rows = database.execute(
                 "SELECT row, entry, contribution, previous, hash, study, attempt FROM ledger ORDER BY row"
@@ -304,8 +352,15 @@ class Store:
                     raise LedgerBroken(row, f"stands for attempt {attempt} of {study.hex()[:12]}… and says otherwise")
             head = database.execute("SELECT rows, hash, signature FROM head").fetchone()
             signed = _check_head(count, last, head, card)
-            adopted = _check_pairs(database, {(row[5], row[6]): (row[0], row[2]) for row in rows})
-        return Checked(count, last.hex(), signed, adopted)
+            records = [] if old else database.execute("SELECT number, text, signature FROM records ORDER BY number")
+            sealed = [tuple(record) for record in records]
+            for record in sealed:
+                _check_types(0, record, (int, str, bytes))
+            found, excused = seams.check(sealed, [row[4] for row in rows], card)
+            admitted = [row[0] for row in rows if row[2] == seams.ADMITTED]
+            debits = {(row[5], row[6]): (row[0], row[2]) for row in rows}
+            adopted = _check_pairs(database, debits, set(admitted) | set(range(1, excused + 1)))
+        return Checked(count, last.hex(), signed, adopted, tuple(found), tuple(admitted))
 
     # ── the database ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -383,8 +438,10 @@ def _check_types(row: int, values: Sequence[object], kinds: Sequence[type]) -> N
         raise LedgerBroken(row, "holds values of another kind than were ever written")
 
 
-def _check_pairs(database: sqlite3.Connection, debits: dict[tuple[bytes, int], tuple[int, bytes]]) -> int:
-    """Every contribution has its entry and every entry its contribution, by digest; how many were adopted."""
+def _check_pairs(
+    database: sqlite3.Connection, debits: dict[tuple[bytes, int], tuple[int, bytes]], excused: set[int]
+) -> int:
+    """Every contribution has its entry and every entry (but in excused rows) its contribution; how many were adopted."""
     adopted, met = 0, set()
     for study, attempt, key, body, secret, taken in database.execute(
         "SELECT study, attempt, key, body, secret, adopted FROM contributions ORDER BY study, attempt"
@@ -398,6 +455,6 @@ def _check_pairs(database: sqlite3.Connection, debits: dict[tuple[bytes, int], t
         met.add((study, attempt))
         adopted += taken
     for place, (row, _) in debits.items():
-        if place not in met:
+        if place not in met and row not in excused:
             raise LedgerBroken(row, "its contribution is gone")
     return adopted

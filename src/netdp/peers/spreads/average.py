@@ -17,7 +17,7 @@ from netdp.protocols import MaskedSum
 from netdp.protocols.masked_averaging import averaging_end, averaging_row, averaging_start, averaging_step
 
 from ..messages import Item, Key, Kind
-from .base import Moves
+from .base import Moment, Moves
 from .flood import Flood, masked_answer, published
 
 
@@ -39,9 +39,9 @@ class Average(Flood):
         ]  # who is averaged, ourselves included, in a fixed order
         self._states: list[FloatArray] = []
 
-    def advance(self, held: Mapping[Key, Item]) -> Moves:
+    def advance(self, held: Mapping[Key, Item], moment: Moment) -> Moves:
         if self.passes_on:
-            return super().advance(held)
+            return super().advance(held, moment)
         moves = Moves()
         own = held.get(Key(Kind.CONTRIBUTION, self.attempt, self._me))
         if own is None or self.answer is not None:

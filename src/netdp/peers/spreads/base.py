@@ -1,11 +1,15 @@
-"""What every way from contributions to the answer has in common: given all that a party holds, what can it do next?"""
+"""What every way from contributions to the answer has in common: given what a party holds and the time, what does it do next?
+
+Whatever it does must follow from what is written down and what was heard, so that another process that starts from the
+same folder does the same. A decision that the clock has a part in is first written down (`Desk.once`).
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from netdp.numerics.arrays import FloatArray
 
@@ -26,10 +30,21 @@ class Answer:
 
 @dataclass
 class Moves:
-    """What to do next: items for single neighbours, and bodies to be signed and published."""
+    """What to do next: items for single neighbours, bodies to be signed and published, and what the owner should know."""
 
     addressed: list[tuple[int, Item]] = field(default_factory=list)
     published: list[tuple[Key, bytes]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    waits: bool = False
+    """Whether this attempt waits for others with good reason: its deadline moves on."""
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What the clock shows, in seconds since some moment, and which neighbours can be reached."""
+
+    now: float
+    linked: frozenset[int] = frozenset()
 
 
 class Spread(ABC):
@@ -41,6 +56,8 @@ class Spread(ABC):
     """Whether contributions are published, so that it shows who has vanished before its own."""
     can_fall_back: ClassVar[bool] = False
     """Whether contributions can be passed on to everybody instead, if this way is stuck."""
+    keeps_last_token: ClassVar[bool] = False
+    """Whether a later token of the same author makes all earlier ones superfluous."""
 
     def __init__(self, attempt: int, roster: tuple[int, ...]) -> None:
         self.attempt, self.roster = attempt, roster
@@ -51,9 +68,17 @@ class Spread(ABC):
         self.stuck = False
         """Whether it cannot get on by itself."""
         self.answer: Answer | None = None
+        self.wake = float("inf")
+        """When `advance` is to be called again even if nothing is heard."""
+        self.lasts = 0.0
+        """Seconds that the attempt may take from its sealing on, beyond the study's patience, without a word to this party."""
+        self.absent: set[int] = set()
+        """Members that were waited for in vain."""
+        self.realised: dict[str, Any] = {}
+        """What really happened here, as plain values: from this the loss is computed again in the end."""
 
     @abstractmethod
-    def advance(self, held: Mapping[Key, Item]) -> Moves:
+    def advance(self, held: Mapping[Key, Item], moment: Moment) -> Moves:
         """What follows from all that is held now; sets `answer` once it is known."""
 
     def fall_back(self) -> None:

@@ -16,7 +16,7 @@ from netdp.protocols import MaskedSum
 from netdp.protocols.masked_steps import from_bytes, opened, reduced
 
 from ..messages import Item, Key, Kind, roster_digest
-from .base import Answer, Moves, Spread
+from .base import Answer, Moment, Moves, Spread
 
 
 class Flood(Spread):
@@ -30,7 +30,7 @@ class Flood(Spread):
         self.rounds = 0
         self._protocol, self._digest = protocol, roster_digest(roster)
 
-    def advance(self, held: Mapping[Key, Item]) -> Moves:
+    def advance(self, held: Mapping[Key, Item], moment: Moment) -> Moves:
         found: list[Item] = []
         for u in self.roster:
             item = held.get(Key(Kind.CONTRIBUTION, self.attempt, u))

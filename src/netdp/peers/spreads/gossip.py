@@ -18,7 +18,7 @@ from netdp.protocols import Gossip
 from netdp.protocols.gossip import gossip_refresh, gossip_start, gossip_step, gossip_weights, summed
 
 from ..messages import Item, Key, Kind
-from .base import Answer, Moves, Spread
+from .base import Answer, Moment, Moves, Spread
 
 
 def gossip_noises(protocol: Gossip, value: FloatArray, words: Words) -> IntArray:
@@ -46,7 +46,7 @@ class Gossiping(Spread):
         self._noises: IntArray | None = None
         self._sent: list[IntArray] = []
 
-    def advance(self, held: Mapping[Key, Item]) -> Moves:
+    def advance(self, held: Mapping[Key, Item], moment: Moment) -> Moves:
         moves = Moves()
         if self.answer is not None:
             return moves

@@ -17,25 +17,6 @@ if TYPE_CHECKING:
 
 _WIDTH = 78
 _FEW = 150  # coalitions that are looked at for the sake of an explanation alone
-_HOW = {
-    "masked-sum": "Each party publishes its numbers with noise and under one-time pads that cancel in the sum. What is "
-    "published means nothing by itself; all of it together gives the noisy sum, and nothing else.",
-    "ring-sum": "A running total goes round the parties, in the order of the list; each adds its numbers with its "
-    "share of noise and sees the total so far. Two neighbours of a party that collude see what it added with its own "
-    "share of noise only.",
-    "gossip": "The parties add noise, then average with their neighbours again and again, with fresh noise each time. "
-    "Neighbours see more than those far away.",
-}
-
-
-_ALL = "Everybody learns the answer: all {n} parties, and whoever they tell."
-_TOLD = {
-    "masked-sum": _ALL,
-    "ring-sum": _ALL,
-    "gossip": "Each of the {n} parties ends with an estimate of its own. One that passes it on counts as colluding with "
-    "whoever gets it.",
-}
-
 RESTS = "What this rests on"
 """The heading before the assumptions."""
 
@@ -62,14 +43,18 @@ def facts(study: Study) -> dict[str, Any]:
         "protected": study.task.protected,
         "unit": study.task.unit,
         "protocol": study.settings.kind,
+        "how": study.running.how,
+        "told": study.running.told.format(n=study.n, curator="" if study.curator is None else study.curator.name),
         "promised": {"epsilon": terms.epsilon, "delta": terms.delta, "colluders": terms.colluders},
         "kept": planned is not None and planned.is_certified and at[terms.colluders] <= terms.epsilon,
         "epsilon": {str(size): value if math.isfinite(value) else "inf" for size, value in at.items()},
+        "who": {str(size): study.running.who(size + study.running.has_curator) for size in at},
         "claim": planned.claim.value if planned is not None else None,
         "assumptions": list(planned.assumptions) if planned is not None else [],
         "notes": notes,
         "attempts": terms.attempts,
         "absent": terms.absent,
+        "goes_on": study.running.goes_on,
         "smallest_roster": study.smallest_roster,
         "error": study.task.error(noise, study.n),
         "error_times_records": study.task.error(noise, study.n, records=1),
@@ -79,7 +64,7 @@ def facts(study: Study) -> dict[str, Any]:
                 "address": party.address or None,
                 "fingerprint": study.card(u).fingerprint if party.signing else None,
             }
-            for u, party in enumerate(study.parties)
+            for u, party in enumerate(study.participants)
         ],
     }
 
@@ -87,8 +72,10 @@ def facts(study: Study) -> dict[str, Any]:
 def _sizes(study: Study) -> list[int]:
     """One party, those planned for, half of the smallest roster, and all but one of it."""
     fewest = study.smallest_roster
-    sizes = {1, study.privacy.colluders}
-    if study.settings.kind == "masked-sum":
+    sizes = {study.running.least_colluders, study.privacy.colluders}
+    if study.running.has_curator and study.n <= _FEW:
+        sizes.add(1)
+    if study.running.depends_on_size_only:
         sizes |= {max(1, fewest // 2), fewest - 1}
     elif math.comb(study.n, 2) <= _FEW:
         sizes.add(2)
@@ -109,7 +96,7 @@ def lines(said: dict[str, Any]) -> list[str]:
     else:
         out += _text("A draft, which cannot be signed yet. It lacks: " + "; ".join(said["lacking"]) + ".")
     out += ["", "What is asked", *_text(_capital(said["question"]) + ".")]
-    out += _text(_TOLD[said["protocol"]].format(n=n))
+    out += _text(said["told"])
     if said["error"] is not None:
         out += _text(f"Noise moves the answer by {said['error']:.3g} (root mean square), in the data's own units.")
     elif said["error_times_records"] is not None:
@@ -119,11 +106,11 @@ def lines(said: dict[str, Any]) -> list[str]:
         )
     else:
         out += _text("How much the noise moves the answer depends on the data: a quotient or product of noisy totals.")
-    out += ["", "How", *_text(_HOW[said["protocol"]])]
+    out += ["", "How", *_text(said["how"])]
     out += ["", "What is protected", *_text(_capital(said["protected"]) + ".")]
     out += ["", f"What others can learn about it, the answer included (delta = {terms['delta']:g})"]
     for size, epsilon in said["epsilon"].items():
-        who = "any single party" if size == "1" else f"any {size} parties together"
+        who = said["who"][size]
         mark = f"   promised: at most {terms['epsilon']:g}" if int(size) == terms["colluders"] else ""
         out.append(f"  {who:<28} epsilon {readable(float(epsilon)):>7}{mark}")
     for note in said["notes"]:
@@ -140,6 +127,14 @@ def lines(said: dict[str, Any]) -> list[str]:
 
 
 def _often(said: dict[str, Any]) -> str:
+    if said["goes_on"]:
+        begun = f"Up to {said['absent']} may be missing at first" if said["absent"] else "All must be there at first"
+        return f"A party takes part once. {begun}; if somebody vanishes later, the others go on without it."
+    if said["attempts"] == 1 and said["absent"]:
+        return (
+            f"A party publishes once. Up to {said['absent']} may be missing at the start (never fewer than "
+            f"{said['smallest_roster']} take part); every number above holds whoever is missing."
+        )
     if said["attempts"] == 1:
         return "A party publishes once. If somebody is missing, there is no answer."
     missing = f", with up to {said['absent']} of them missing" if said["absent"] else ""

@@ -37,15 +37,7 @@ _PRIVACY_COMMENTS = {
     "attempts": "... who see a party publish so many times at most,",
     "absent": "and so many parties may be missing from an attempt",
 }
-_PROTOCOL_COMMENTS = {
-    "sigma": "each party's noise, where values reach from -1 to 1",
-    "spread": '"flood" or "average": how everybody gets the sum',
-    "masks": "who shares pads",
-    "noise": '"distributed": every party adds a share',
-    "closing": "noise before the release, in units of sigma squared",
-    "rounds": "how often everybody sends",
-    "refresh": "variance of all fresh noise, in sigma squared",
-}
+_PROTOCOL_COMMENTS = {"sigma": "each party's noise, where values reach from -1 to 1"}
 
 
 def read(path: str | os.PathLike[str]) -> Study:
@@ -86,7 +78,10 @@ def text(study: Study) -> str:
     if study.nonce:
         lines.append(_entry("nonce", study.nonce, "drawn for this study: two studies are never the same"))
     lines += ["", "[task]", *_task(study.task), "", "[privacy]"]
-    lines += [_entry(key, value, _PRIVACY_COMMENTS[key]) for key, value in study.privacy.model_dump().items()]
+    comments = dict(_PRIVACY_COMMENTS)
+    if study.running.has_curator:
+        comments["colluders"] = "... to the curator and any so many parties together, ..."
+    lines += [_entry(key, value, comments[key]) for key, value in study.privacy.model_dump().items()]
     lines += ["", "[protocol]", *_protocol(study), "", "[network]"]
     if study.network.graph is not None:
         lines.append(_entry("graph", study.network.graph, "who talks to whom, in the order of the parties"))
@@ -98,9 +93,10 @@ def text(study: Study) -> str:
         _entry("gather", study.timing.gather, "seconds to wait for everybody at first"),
         _entry("patience", study.timing.patience, "seconds without news before an attempt is given up"),
     ]
-    for party in study.parties:
+    for number, party in enumerate(study.participants):
         fields = [(key, value) for key, value in party.model_dump().items() if value]
-        lines += ["", "[[party]]", *(f"{key} = {_value(value)}" for key, value in fields)]
+        head = "[[party]]" if number < study.n else "[curator]"
+        lines += ["", head, *(f"{key} = {_value(value)}" for key, value in fields)]
     return "\n".join(lines) + "\n"
 
 
@@ -116,7 +112,7 @@ def _task(task: Task) -> list[str]:
 def _protocol(study: Study) -> list[str]:
     out = []
     for key, value in study.settings.model_dump(mode="json").items():
-        comment = _PROTOCOL_COMMENTS.get(key, "")
+        comment = study.running.comments.get(key) or _PROTOCOL_COMMENTS.get(key, "")
         if key in ("grid", "modulus"):
             power = math.log2(value)
             what = "the step that values are rounded to" if key == "grid" else "sums are taken modulo this"

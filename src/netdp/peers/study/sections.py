@@ -9,14 +9,14 @@ import base64
 import binascii
 import math
 import re
-from typing import Literal, Self
+from typing import Self
 
 from pydantic import model_validator
 
 from netdp.errors import InvalidValue
 from netdp.graphs import parse
 from netdp.graphs.hubs import tree_size
-from netdp.graphs.spec import examples
+from netdp.graphs.spec import LINKS, examples
 
 from ..identity import check_name
 from ..model import Misfit, Number, Strict, Whole
@@ -25,7 +25,6 @@ _DRAWN = ("barabasi_albert", "erdos_renyi", "geometric", "random_tree", "regular
 """Families of graphs with chance in them: their edges are written out, so that all machines have the same."""
 _LARGEST_DELTA = 1e-3
 _LONGEST = 30 * 24 * 3600.0
-_MOST_ROUNDS = 10_000
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._-]+):([1-9][0-9]{0,4})")
 
 
@@ -46,48 +45,9 @@ class Privacy(Strict):
             raise Misfit(
                 ("delta",), f"is the chance that the promise fails: at most {_LARGEST_DELTA:g}, got {self.delta!r}"
             )
-        for name, least in (("colluders", 1), ("attempts", 1), ("absent", 0)):
+        for name, least in (("colluders", 0), ("attempts", 1), ("absent", 0)):
             if getattr(self, name) < least:
                 raise Misfit((name,), f"must be {least} or more, got {getattr(self, name)}")
-        return self
-
-
-class MaskedSettings(Strict):
-    """A sum under one-time pads between all pairs (`netdp.MaskedSum`)."""
-
-    kind: Literal["masked-sum"]
-    sigma: Number
-    grid: Number
-    modulus: Whole
-    spread: Literal["flood", "average"] = "flood"
-    masks: Literal["complete"] = "complete"
-
-
-class RingSettings(Strict):
-    """A token that goes round the parties in their order (`netdp.RingSum`)."""
-
-    kind: Literal["ring-sum"]
-    sigma: Number
-    grid: Number
-    noise: Literal["distributed", "single"] = "distributed"
-    closing: Number = 1.0
-    rounds: Whole = 1
-
-
-class GossipSettings(Strict):
-    """Repeated averaging with the neighbours, in whole numbers with fresh noise (`netdp.Gossip` on a grid)."""
-
-    kind: Literal["gossip"]
-    sigma: Number
-    grid: Number
-    rounds: Whole
-    refresh: Number
-    mixing: str = "metropolis"
-
-    @model_validator(mode="after")
-    def _sensible(self) -> Self:
-        if not 1 <= self.rounds <= _MOST_ROUNDS:
-            raise Misfit(("rounds",), f"must be 1 to {_MOST_ROUNDS:,}, got {self.rounds}")
         return self
 
 
@@ -160,12 +120,12 @@ class Party(Strict):
 def is_fixed(graph: str) -> bool:
     """Whether a text names a graph that is the same on every machine: a family without chance, no file, no data set.
 
-    >>> [is_fixed(text) for text in ("ring:16", "regular:16,6", "karate")]
-    [True, False, False]
+    >>> [is_fixed(text) for text in ("ring:16", "regular:16,6", "karate", "ring:16+rings:1")]
+    [True, False, False, False]
     """
     family, colon, _ = graph.partition(":")
     key = family.strip().lower().replace("-", "_")
-    return bool(colon) and key in examples() and key not in _DRAWN
+    return bool(colon) and key in examples() and key not in _DRAWN and LINKS not in graph
 
 
 def node_count(graph: str) -> int:

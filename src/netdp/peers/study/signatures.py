@@ -45,8 +45,8 @@ def sign(study: Study, identity: Identity) -> Signature:
     if not study.is_complete:
         raise Refused(f"the study {study.name!r} is a draft and cannot be signed: it lacks {'; '.join(study.lacking)}")
     name = identity.card.name
-    if name not in study.names:
-        raise Refused(f"{name} is no party of the study {study.name!r}; its parties: {', '.join(study.names)}")
+    if name not in study.everybody:
+        raise Refused(f"{name} is no party of the study {study.name!r}; its parties: {', '.join(study.everybody)}")
     if study.card(study.index(name)) != identity.card:
         raise Refused(
             f"the study {study.name!r} has another card under the name {name} (fingerprint "
@@ -97,13 +97,13 @@ def read_all(study_path: str | os.PathLike[str]) -> dict[str, bytes]:
 def problems(study: Study, signatures: Mapping[str, bytes]) -> dict[str, str]:
     """What is wrong with whose signature, in words; empty if all parties have signed this very study."""
     wrong: dict[str, str] = {}
-    for u, name in enumerate(study.names):
+    for u, name in enumerate(study.everybody):
         if name not in signatures:
             wrong[name] = "has not signed"
         elif problem := _problem(study, study.card(u), signatures[name]):
             wrong[name] = problem
     for name in signatures:
-        if name not in study.names:
+        if name not in study.everybody:
             wrong[name] = "signed, but is no party of the study; take its file away"
     return wrong
 

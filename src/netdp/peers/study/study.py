@@ -17,38 +17,34 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import re
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union
 
 from pydantic import Field, model_validator
 
 from netdp.errors import InvalidValue, NetdpError, Refused
-from netdp.graphs import Graph, complete, parse
+from netdp.graphs import Graph, parse
 from netdp.numerics.rounding import rounded_down
 from netdp.privacy import Guarantee
-from netdp.protocols import Gossip, MaskedSum, Protocol, RingSum
+from netdp.protocols import Protocol
 
 from ..identity import Card
+from ..kinds import RUNNING, Running
+from ..kinds.base import with_task
 from ..model import Misfit, Strict
-from .sections import (
-    GossipSettings,
-    MaskedSettings,
-    Network,
-    Party,
-    Privacy,
-    RingSettings,
-    Timing,
-    node_count,
-)
+from .sections import Network, Party, Privacy, Timing, node_count
 from .task import Task
 
 _MOST_PARTIES = 10_000
+if TYPE_CHECKING:
+    Settings = Any
+else:
+    Settings = Union[tuple(made.Settings for made in RUNNING.values())]  # noqa: UP007  made when the module is imported
 
 
 class Study(Strict):
@@ -65,10 +61,12 @@ class Study(Strict):
     format: Literal[1] = 1
     task: Task
     privacy: Privacy
-    settings: Annotated[MaskedSettings | RingSettings | GossipSettings, Field(discriminator="kind", alias="protocol")]
+    settings: Annotated[Settings, Field(discriminator="kind", alias="protocol")]
     network: Network
     timing: Timing = Timing()
     parties: tuple[Party, ...] = Field(alias="party")
+    curator: Party | None = None
+    """Who collects what is shuffled; no party, and only for kinds that have one."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -79,47 +77,50 @@ class Study(Strict):
         self._check_parties()
         self._check_privacy()
         try:
-            graph = self.graph
-            graph.require_connected("a study")
+            self.graph.require_connected("a study")
         except (NetdpError, ValueError) as problem:
             raise Misfit(("network",), str(problem)) from None
-        self._check_protocol(graph)
+        self.running.check()
+        try:
+            self.protocol()
+        except Misfit:
+            raise
+        except NetdpError as problem:
+            raise Misfit(("protocol",), str(problem)) from None
         return self
 
     def _check_parties(self) -> None:
         if not 2 <= len(self.parties) <= _MOST_PARTIES:
             raise Misfit(("party",), f"a study has 2 to {_MOST_PARTIES:,} parties, got {len(self.parties)}")
+        if (self.curator is not None) != self.running.has_curator:
+            what = "needs one: its name, address and card" if self.curator is None else "has none; take it out"
+            raise Misfit(("curator",), f"{self.settings.kind} {what}")
         for key in ("name", "address", "signing", "agreement", "certificate"):
             seen: dict[str, int] = {}
-            for number, party in enumerate(self.parties):
+            for number, party in enumerate(self.participants):
                 # names become files, and some disks do not tell A from a
                 value = getattr(party, key).lower() if key in ("name", "address") else getattr(party, key)
                 if value and value in seen:
-                    other = self.parties[seen[value]].name
-                    raise Misfit(("party", number, key), f"is the same for {other} and {party.name}; they must differ")
+                    other = self.participants[seen[value]].name
+                    place = ("party", number, key) if number < self.n else ("curator", key)
+                    raise Misfit(place, f"is the same for {other} and {party.name}; they must differ")
                 seen[value] = number
 
     def _check_privacy(self) -> None:
         terms = self.privacy
-        if self.settings.kind != "masked-sum":
-            for name, usual in (("attempts", 1), ("absent", 0)):
-                if getattr(terms, name) != usual:
-                    raise Misfit(
-                        ("privacy", name), f"{self.settings.kind} is run once, by all; use masked-sum or {usual}"
-                    )
-            if self.task.unit == "record":
-                raise Misfit(
-                    ("task", "unit"), f'{self.settings.kind} protects whole parties; use masked-sum or "party"'
-                )
         if self.smallest_roster < 2:
             raise Misfit(("privacy", "absent"), f"leaves {self.smallest_roster} of {self.n} parties; two are needed")
+        if terms.colluders < self.running.least_colluders:
+            raise Misfit(
+                ("privacy", "colluders"), f"must be {self.running.least_colluders} or more, got {terms.colluders}"
+            )
         if terms.colluders >= self.smallest_roster:
             raise Misfit(
                 ("privacy", "colluders"),
                 f"{terms.colluders} of the {self.smallest_roster} parties of the smallest roster leave nobody to protect; "
                 f"give at most {self.smallest_roster - 1}",
             )
-        if self.settings.grid > 1:
+        if getattr(self.settings, "grid", 1.0) > 1:
             raise Misfit(
                 ("protocol", "grid"),
                 f"must be 1 or less, a power of two: values reach from −1 to 1, got {self.settings.grid:g}",
@@ -131,21 +132,6 @@ class Study(Strict):
                 f"{terms.delta:g} would allow to publish one {self.task.unit} of {units:,} as it is; give less than "
                 f"{rounded_down(1 / units, 2):g}",
             )
-
-    def _check_protocol(self, graph: Graph) -> None:
-        if self.settings.kind == "ring-sum":
-            for u in range(self.n - 1):
-                if not graph.has_edge(u, u + 1):
-                    a, b = self.names[u], self.names[u + 1]
-                    raise Misfit(
-                        ("network",), f"the token goes from {a} to {b}, which are no neighbours; add that edge"
-                    )
-        try:
-            protocol = self.protocol()
-            if isinstance(protocol, MaskedSum) and protocol.spread == "average":
-                protocol.averaging  # noqa: B018  refuses where it is not exact
-        except NetdpError as problem:
-            raise Misfit(("protocol",), str(problem)) from None
 
     # ── in and out ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -175,6 +161,8 @@ class Study(Strict):
     def canonical(self) -> str:
         """What is hashed: every field as JSON, keys sorted, the graph as sorted pairs of party numbers."""
         fields = self.to_dict() | {"network": {"edges": self.graph.edges().tolist()}}
+        if self.curator is None:  # a study without one is what it was before there were any
+            del fields["curator"]
         return json.dumps(fields, sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
 
     @cached_property
@@ -197,15 +185,15 @@ class Study(Strict):
     @property
     def is_complete(self) -> bool:
         """Whether it can be signed: a nonce, and of every party an address and its keys."""
-        return bool(self.nonce) and all(party.is_complete for party in self.parties)
+        return bool(self.nonce) and all(party.is_complete for party in self.participants)
 
     @property
     def lacking(self) -> tuple[str, ...]:
         """What a draft still needs, in words."""
         out = [] if self.nonce else ["a nonce (netdp study new writes one)"]
         for what, names in (
-            ("addresses", [party.name for party in self.parties if not party.address]),
-            ("cards", [party.name for party in self.parties if not party.signing]),
+            ("addresses", [party.name for party in self.participants if not party.address]),
+            ("cards", [party.name for party in self.participants if not party.signing]),
         ):
             if names:
                 shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
@@ -220,22 +208,25 @@ class Study(Strict):
         by_name = {card.name: card for card in (cards.values() if isinstance(cards, Mapping) else cards)}
         if not isinstance(addresses, Mapping):
             listed = list(addresses)
-            if listed and len(listed) != self.n:
-                raise InvalidValue(f"{len(listed)} addresses for {self.n} parties; give one each, or by name")
-            addresses = dict(zip(self.names, listed, strict=False))
-        if unknown := sorted((set(by_name) | set(addresses)) - set(self.names)):
+            if listed and len(listed) != len(self.everybody):
+                raise InvalidValue(f"{len(listed)} addresses for {len(self.everybody)}; give one each, or by name")
+            addresses = dict(zip(self.everybody, listed, strict=False))
+        if unknown := sorted((set(by_name) | set(addresses)) - set(self.everybody)):
             raise InvalidValue(
-                f"{unknown[0]!r} is no party of the study {self.name!r}; its parties: {', '.join(self.names)}"
+                f"{unknown[0]!r} is no party of the study {self.name!r}; its parties: {', '.join(self.everybody)}"
             )
         parties = []
-        for party in self.parties:
+        for party in self.participants:
             fields = party.model_dump()
             if party.name in by_name:
                 fields |= by_name[party.name].to_dict()
             if party.name in addresses:
                 fields["address"] = addresses[party.name]
             parties.append(fields)
-        return self.replace(party=parties, nonce=nonce or self.nonce or secrets.token_hex(16))
+        changes: dict[str, Any] = {"party": parties[: self.n], "nonce": nonce or self.nonce or secrets.token_hex(16)}
+        if self.curator is not None:
+            changes["curator"] = parties[-1]
+        return self.replace(**changes)
 
     @classmethod
     def plan(cls, name: str, task: Task, names: Sequence[str], **options: Any) -> Study:
@@ -256,29 +247,41 @@ class Study(Strict):
         """The parties' names, in the order of their numbers."""
         return tuple(party.name for party in self.parties)
 
+    @property
+    def participants(self) -> tuple[Party, ...]:
+        """Who runs a peer: the parties by their numbers 0 … n − 1, and after them the curator, if there is one."""
+        return self.parties if self.curator is None else (*self.parties, self.curator)
+
+    @cached_property
+    def everybody(self) -> tuple[str, ...]:
+        """The participants' names, in the order of their numbers."""
+        return tuple(one.name for one in self.participants)
+
     def index(self, name: str) -> int:
-        """The number of a party."""
-        if name not in self.names:
-            raise InvalidValue(f"{name!r} is no party of the study {self.name!r}; its parties: {', '.join(self.names)}")
-        return self.names.index(name)
+        """The number of a participant."""
+        if name not in self.everybody:
+            raise InvalidValue(
+                f"{name!r} is no party of the study {self.name!r}; its parties: {', '.join(self.everybody)}"
+            )
+        return self.everybody.index(name)
 
     def card(self, u: int) -> Card:
-        """The public card of party u."""
-        if not self.parties[u].signing:
+        """The public card of participant u."""
+        if not self.participants[u].signing:
             raise InvalidValue(
-                f"the study {self.name!r} is a draft: {self.names[u]} has no keys in it; add its card first"
+                f"the study {self.name!r} is a draft: {self.everybody[u]} has no keys in it; add its card first"
             )
         return self.cards[u]
 
     @cached_property
     def cards(self) -> tuple[Card, ...]:
-        """The public cards of all parties, of a study that has them."""
+        """The public cards of all participants, of a study that has them."""
         keys = ("name", "signing", "agreement", "certificate")
-        return tuple(Card.from_dict({key: getattr(party, key) for key in keys}) for party in self.parties)
+        return tuple(Card.from_dict({key: getattr(one, key) for key in keys}) for one in self.participants)
 
     def address(self, u: int) -> str:
-        """Where party u listens, host:port."""
-        party = self.parties[u]
+        """Where participant u listens, host:port."""
+        party = self.participants[u]
         if not party.address:
             raise InvalidValue(f"the study {self.name!r} is a draft: {party.name} has no address in it; add it first")
         return party.address
@@ -303,8 +306,8 @@ class Study(Strict):
         return Graph.from_edges(self.n, pairs, name=f"{len(pairs)} links", labels=self.names)
 
     def neighbours(self, u: int) -> tuple[int, ...]:
-        """Whom party u talks to."""
-        return tuple(int(v) for v in self.graph.neighbors(u))
+        """Whom participant u is linked to."""
+        return self.running.neighbours(u)
 
     @property
     def smallest_roster(self) -> int:
@@ -313,26 +316,21 @@ class Study(Strict):
 
     # ── what it stands for ────────────────────────────────────────────────────────────────────────────────────────────
 
+    @cached_property
+    def running(self) -> Running:
+        """All that depends on the kind of protocol."""
+        return RUNNING[self.settings.kind](self)
+
     def protocol(self) -> Protocol:
         """What all parties run, with every attempt and absence that the study allows: what is promised beforehand."""
-        how, task = self.settings, self.task
-        common: dict[str, Any] = {
-            "sigma": how.sigma,
-            "sensitivity": task.sensitivity,
-            "dimension": task.dimension,
-            "grid": how.grid,
-        }
-        if isinstance(how, MaskedSettings):
-            return MaskedSum(
-                self.graph, masks=how.masks, spread=how.spread, modulus=how.modulus, attempts=self.privacy.attempts,
-                absent=self.privacy.absent, unit=task.unit, reach=task.reach, **common,
-            )  # fmt: skip
-        if isinstance(how, RingSettings):
-            return RingSum(self.n, rounds=how.rounds, noise=how.noise, closing=how.closing, **common)
-        return Gossip(self.graph, rounds=how.rounds, refresh=how.refresh, mixing=how.mixing, **common)
+        return self.running.protocol()
 
     def protocol_of(self, roster: Iterable[int]) -> Protocol:
         """One attempt among these parties: what is charged to the ledger before a party contributes to it."""
+        return self.running.protocol_of(self.checked_roster(roster))
+
+    def checked_roster(self, roster: Iterable[int]) -> tuple[int, ...]:
+        """These party numbers, if they can be the roster of an attempt."""
         members = tuple(roster)
         if list(members) != sorted(set(members)) or not all(0 <= u < self.n for u in members):
             raise InvalidValue(f"a roster is a rising list of party numbers below {self.n}, got {members!r}")
@@ -340,45 +338,24 @@ class Study(Strict):
             raise InvalidValue(
                 f"a roster of {len(members)} is below the {self.smallest_roster} that the study asks for"
             )
-        protocol = self.protocol()
-        if not isinstance(protocol, MaskedSum):
-            return protocol
-        graph = self.graph if len(members) == self.n else self.graph.subgraph(members)
-        if not graph.is_connected:
-            # Those outside the roster still pass messages on. Pads and noise, hence the loss, have nothing to do with
-            # the talk graph: any connected one stands for it.
-            graph = complete(len(members))
-            graph = Graph.from_edges(graph.n, graph.edges(), name="complete", labels=[self.names[u] for u in members])
-        return protocol.replace(graph=graph, attempts=1, absent=0)
+        return members
 
     def noise(self, parties: int | None = None) -> float:
         """The standard deviation of the noise in one coordinate of the total over so many parties (all by default)."""
-        m = self.n if parties is None else parties
-        protocol = self.protocol()
-        if isinstance(protocol, MaskedSum):
-            return protocol.step * math.sqrt(m * protocol.share)
-        if isinstance(protocol, RingSum):
-            return math.hypot(*protocol.hop_noise.tolist(), protocol.closing_noise) / protocol.rounds
-        from netdp.utility import expected_error
-
-        return m * expected_error(protocol).rmse / math.sqrt(self.task.dimension)
+        return self.running.noise(self.n if parties is None else parties)
 
     def answer(self, total: Sequence[float], parties: int | None = None) -> dict[str, Any]:
         """The answer in the data's own units, from the noisy total over so many parties (all by default)."""
-        m = self.n if parties is None else parties
-        return self.task.answer(total, m, self.noise(m))
+        return self.running.answer(total, self.n if parties is None else parties)
 
     def promise(self, colluders: int | None = None) -> Guarantee:
         """What any so many parties together (as many as the study plans for, by default) learn about any other, at most."""
-        from .plan import promise
-
-        return promise(self, self.privacy.colluders if colluders is None else colluders)
+        found = self.running.promise(self.privacy.colluders if colluders is None else colluders)
+        return with_task(found, self.task)
 
     @cached_property
     def _certified(self) -> float:
-        from .plan import worst_epsilon
-
-        return worst_epsilon(self.protocol(), self.privacy.colluders, self.privacy.delta)
+        return self.running.worst_epsilon(self.privacy.colluders, self.privacy.delta)
 
     def check_promise(self) -> float:
         """The certified ε at the study's δ; refuses a study that promises less than it costs."""
@@ -386,7 +363,7 @@ class Study(Strict):
         if not found <= self.privacy.epsilon:
             raise Refused(
                 f"the study {self.name!r} promises epsilon = {self.privacy.epsilon:g} at delta = {self.privacy.delta:g}, but "
-                f"its noise (sigma = {self.settings.sigma:g}) allows {found:.4g}; plan it anew, with more noise"
+                f"its noise ({self.running.noise_words}) allows {found:.4g}; plan it anew, with more noise"
             )
         return found
 

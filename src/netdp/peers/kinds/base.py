@@ -1,0 +1,265 @@
+"""How one kind of protocol runs on peers: everything that a study, a party, a ledger and a planner ask of it.
+
+A kind is the word after `kind =` in the section [protocol] of a study. One file of this folder holds all of it: the
+settings that the study states, the protocol that they stand for (whose certified loss is the promise), what a party
+draws, how contributions become the answer, and what is entered in the ledger. `netdp.peers.kinds.RUNNING` lists them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Protocol as Interface
+
+import numpy as np
+
+from netdp.graphs import Graph
+from netdp.numerics.arrays import FloatArray
+from netdp.privacy import Guarantee
+from netdp.protocols import Protocol
+
+from ..ledger.losses import loss_of
+from ..messages import Item, Kind
+from ..model import Misfit, Strict
+from . import promised
+
+if TYPE_CHECKING:
+    from ..identity import Card, Identity
+    from ..ledger.store import Contribution
+    from ..spreads.base import Spread
+    from ..study import Study
+    from ..study.task import Task
+
+NUMBERS = ("sum", "mean", "variance", "histogram", "table")
+"""Tasks that are sums of numbers."""
+COUNTS = ("histogram", "table")
+"""Tasks in which a party names one of finitely many cells."""
+DEVIATIONS = 40.0
+"""Of noise: further off less than once in 10³⁰⁰ draws, 2·exp(−40²/2) by the discrete Gaussian's sub-Gaussian tail."""
+
+Roster = tuple[int, ...]
+
+
+class Desk(Interface):
+    """What a party's protocol has at hand: keys, data, and what was written down (`netdp.peers.hand.Pen`)."""
+
+    me: int
+    study: Study
+    identity: Identity
+    rows: FloatArray
+    """(records, d): what the task made of the party's data."""
+
+    @property
+    def cards(self) -> Mapping[int, Card]:
+        """Everybody's public card."""
+
+    def written(self, attempt: int) -> bytes:
+        """The secret half of what was drawn for an attempt."""
+
+    def once(self, attempt: int, place: bytes, body: bytes) -> bytes:
+        """A register that is written once: durable before it returns; the first body ever written there is what it gives."""
+
+    def noted(self, attempt: int, place: bytes) -> bytes | None:
+        """What stands in such a register, if it was written."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a study is planned for."""
+
+    task: Task
+    graph: Graph
+    epsilon: float
+    delta: float
+    colluders: int = 1
+    attempts: int = 1
+    absent: int = 0
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """What the kind alone understands, by the names in its `options`."""
+
+
+class Running(ABC):
+    """A protocol as one study runs it."""
+
+    kind: ClassVar[str]
+    Settings: ClassVar[type[Strict]]
+    """The section [protocol], with `kind: Literal[…]` in it."""
+    options: ClassVar[tuple[str, ...]] = ()
+    """What a planner may be told beyond the target."""
+    comments: ClassVar[Mapping[str, str]] = {}
+    """What stands behind a setting in the file."""
+    how: ClassVar[str]
+    """How it works, for `netdp study explain`."""
+    told: ClassVar[str] = "Everybody learns the answer: all {n} parties, and whoever they tell."
+    """Who learns the answer, and what that means."""
+    tasks: ClassVar[tuple[str, ...]] = NUMBERS
+    units: ClassVar[tuple[str, ...]] = ("party",)
+    tolerates: ClassVar[bool] = False
+    """Whether a study may allow several attempts, and absences."""
+    goes_on: ClassVar[bool] = False
+    """Whether those who are left come to an answer in the same attempt if somebody vanishes on the way."""
+    least_colluders: ClassVar[int] = 1
+    has_curator: ClassVar[bool] = False
+    has_own_answers: ClassVar[bool] = False
+    """Whether every party ends with an estimate of its own instead of all with the same answer."""
+    depends_on_size_only: ClassVar[bool] = False
+    """Whether all coalitions of one size learn the same, and less the more take part."""
+    depends_on_place: ClassVar[bool] = False
+    """Whether what an attempt costs a party depends on its place in the roster."""
+
+    def __init__(self, study: Study) -> None:
+        self.study = study
+        self.settings: Any = study.settings
+
+    # ── the study ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def check(self) -> None:
+        """Refuse settings that do not fit the rest of the study: raises `Misfit` with the place."""
+        study = self.study
+        if study.task.kind not in self.tasks:
+            raise Misfit(("task", "kind"), f"{self.kind} answers {', '.join(self.tasks)}, not {study.task.kind}")
+        if study.task.unit not in self.units:
+            raise Misfit(("task", "unit"), f'{self.kind} protects whole parties; use masked-sum or "party"')
+        if not self.tolerates:
+            for name, usual in (("attempts", 1), ("absent", 0)):
+                if getattr(study.privacy, name) != usual:
+                    raise Misfit(("privacy", name), f"{self.kind} is run once, by all; use masked-sum or {usual}")
+
+    @abstractmethod
+    def protocol(self) -> Protocol:
+        """What all parties run, with every attempt and absence that the study allows: what is promised beforehand."""
+
+    def protocol_of(self, roster: Roster) -> Protocol:
+        """One attempt among these parties."""
+        return self.protocol()
+
+    def promise(self, colluders: int) -> Guarantee:
+        """What any so many parties learn together about any other, at most, over all attempts."""
+        return promised.promise_of(self.protocol(), colluders)
+
+    def worst_epsilon(self, colluders: int, delta: float) -> float:
+        """ε of the promise at one δ."""
+        return promised.worst_epsilon(self.protocol(), colluders, delta)
+
+    @property
+    def noise_words(self) -> str:
+        """The setting that says how much noise there is, for people."""
+        return f"sigma = {self.settings.sigma:g}"
+
+    @abstractmethod
+    def noise(self, parties: int) -> float:
+        """The standard deviation of the noise in one coordinate of the total over so many parties."""
+
+    def answer(self, total: Sequence[float], parties: int) -> dict[str, Any]:
+        """The answer in the data's own units."""
+        return self.study.task.answer(total, parties, self.noise(parties))
+
+    def who(self, participants: int) -> str:
+        """So many of those who take part, for people; a curator counts as one of them."""
+        if not self.has_curator:
+            return "any single party" if participants == 1 else f"any {participants} parties together"
+        if participants <= 1:
+            return "the curator, or any one party"
+        return "the curator and any party" if participants == 2 else f"the curator and any {participants - 1}"
+
+    def neighbours(self, u: int) -> tuple[int, ...]:
+        """Whom participant u is linked to."""
+        return tuple(int(v) for v in self.study.graph.neighbors(u))
+
+    # ── one party ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @abstractmethod
+    def draw(self, desk: Desk, attempt: int, roster: Roster) -> tuple[bytes, bytes]:
+        """What is published, which begins with the roster's digest, and what later messages are computed from."""
+
+    def is_same_data(self, desk: Desk, attempt: int, roster: Roster, held: Contribution) -> bool:
+        """Whether the data at hand are those of an earlier contribution: the same data give the same noise, so the same bytes."""
+        body, secret = self.draw(desk, attempt, roster)
+        return body == held.body and (not held.secret or secret == held.secret)  # what was adopted came without its secret
+
+    @abstractmethod
+    def spread(self, desk: Desk, attempt: int, roster: Roster) -> Spread:
+        """How the contributions of an attempt become the answer, for this participant."""
+
+    def longest(self) -> dict[Kind, int]:
+        """How long a body of each kind can be, if its author is honest; what is not listed is never sent."""
+        numbers = 8 * self.study.task.dimension
+        common = {Kind.VOTE: 4 * self.study.n, Kind.CONTRIBUTION: 32, Kind.FALLBACK: 0}
+        return common | {Kind.TOTAL: numbers, Kind.STATE: numbers, Kind.TOKEN: numbers}
+
+    def is_legible(self, item: Item) -> bool:
+        """Whether a body can be read: numbers of the right count, and of a size that honest ones have. All judge alike."""
+        if item.key.kind in (Kind.TOTAL, Kind.STATE, Kind.TOKEN):
+            return len(item.body) == 8 * self.study.task.dimension and self.is_within_reach(item.body)
+        return True
+
+    @cached_property
+    def furthest(self) -> float | None:
+        """No whole number in an honest state, token or total is larger (in grid steps); None where nothing can be said.
+
+        Values are clipped; noise is not, but all of it together is DEVIATIONS deviations off less than once in 10³⁰⁰ runs.
+        """
+        return None
+
+    def is_within_reach(self, body: bytes) -> bool:
+        """Whether no number of a body is out of all proportion. A lie within proportion cannot be told from the truth."""
+        if self.furthest is None:
+            return True
+        numbers = np.frombuffer(body, dtype="<i8")
+        return bool(-self.furthest <= numbers.min(initial=0) and numbers.max(initial=0) <= self.furthest)
+
+    def most_releases(self) -> int:
+        """How many totals one author may release."""
+        return 1
+
+    def most_rounds(self) -> int:
+        """No state, token, offer or bundle of an honest party has a larger index."""
+        return int(getattr(self.protocol(), "rounds", 0))
+
+    # ── the ledger ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def loss(self, roster: Roster, me: int) -> dict[str, Any]:
+        """What an entry keeps of one attempt among these parties, for party `me` (`netdp.peers.ledger.losses`)."""
+        names = tuple(self.study.names[u] for u in roster)
+        return loss_of(self.protocol_of(roster), roster.index(me), names, self.study.privacy.colluders)
+
+    def costly_rosters(self, me: int) -> list[Roster]:
+        """Rosters with party `me` such that no allowed one has a loss which one of these does not have too, or a smaller one."""
+        n, fewest = self.study.n, self.study.smallest_roster
+        before, after = list(range(me)), list(range(me + 1, n))
+        found = []
+        for size in [fewest] if self.depends_on_size_only else range(fewest, n + 1):
+            # so many of the others stand before it
+            places = range(max(0, size - 1 - len(after)), min(me, size - 1) + 1)
+            for place in places if self.depends_on_place else places[-1:]:
+                found.append((*before[:place], me, *after[: size - 1 - place]))
+        return found
+
+    def recomputed(self, attempt: int, roster: Roster, me: int, realised: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The loss of an attempt as it really went, where that may be more than was entered before; None where it is not."""
+        return None
+
+    # ── planning ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @classmethod
+    @abstractmethod
+    def start(cls, wish: Wish) -> dict[str, Any]:
+        """Settings that can surely be run, so that all else is checked before noise is looked for."""
+
+    @abstractmethod
+    def least(self) -> dict[str, Any]:
+        """The settings with the least noise that keeps the promise of this (rough) study."""
+
+    def with_settings(self, settings: Mapping[str, Any]) -> Running:
+        """The same study with other settings, not checked against the rest again."""
+        made = type(self)(self.study)
+        made.settings = self.Settings(**settings)
+        return made
+
+
+def with_task(loss: Guarantee, task: Task) -> Guarantee:
+    """A promise, with what the task adds to its assumptions."""
+    return replace(loss, assumptions=(*loss.assumptions, task.admitted))
