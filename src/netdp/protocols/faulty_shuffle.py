@@ -39,6 +39,10 @@ class FaultPattern:
 
     away      (rounds, n) True where a user was away and kept its queue
     crashed   (rounds, n) True where a user was away and lost its queue
+    severed   (round, from, to), rounds from 0: what one user sent to the other in that round never came, and is lost
+    barred    (round, from, to): one user sent nothing to the other; a report that drew it stayed where it was
+
+    Of links there are no rates: these are known afterwards only, of a run on real peers (`netdp.peers.kinds.shuffle`).
 
     >>> FaultPattern(np.array([[True, False], [False, False]])).share
     0.25
@@ -46,8 +50,13 @@ class FaultPattern:
 
     away: npt.NDArray[np.bool_] = field(repr=False)
     crashed: Any = field(default=None, repr=False)
+    severed: tuple[tuple[int, int, int], ...] = field(default=(), repr=False)
+    barred: tuple[tuple[int, int, int], ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
+        for name in ("severed", "barred"):
+            links = tuple(sorted({(int(r), int(u), int(v)) for r, u, v in getattr(self, name)}))
+            object.__setattr__(self, name, links)
         for name in ("away", "crashed"):
             given = getattr(self, name)
             if given is None:
@@ -59,6 +68,19 @@ class FaultPattern:
                 )
             table.setflags(write=False)
             object.__setattr__(self, name, table)
+        for r, u, v in (*self.severed, *self.barred):
+            if not (0 <= r < self.rounds and 0 <= u < self.n and 0 <= v < self.n):
+                raise InvalidValue(
+                    f"a link of round {r} from {u} to {v} is named; there are {self.rounds} rounds and {self.n} users"
+                )
+
+    def links(self, round_: int, which: str) -> set[int]:
+        """Those severed or barred in a round, as from·n + to."""
+        return {u * self.n + v for r, u, v in getattr(self, which) if r == round_}
+
+    def is_calm(self, round_: int) -> bool:
+        """Whether nothing failed in a round."""
+        return not (self.down[round_].any() or self.links(round_, "severed") or self.links(round_, "barred"))
 
     @property
     def down(self) -> npt.NDArray[np.bool_]:
@@ -212,12 +234,17 @@ class FaultyShuffle(Protocol):
         open_ = ~away[rows]
         if self.absent == "unreachable":
             open_ &= ~away[columns]
+        if pattern is not None and pattern.barred:
+            open_ &= ~np.isin(rows * n + columns, sorted(pattern.links(round_, "barred")))
         taken = np.bincount(rows[open_], minlength=n)
         moves = (1.0 - self.laziness) / np.maximum(degrees, 1)
         # what stays is counted, not subtracted: every entry is right to a few roundings
         stays = np.where(degrees > 0, self.laziness + (degrees - taken) * moves, 1.0)
         stays[away] = 1.0
         keep = np.where(crashed, 0.0, 1.0 - self.lost)
+        if pattern is not None and pattern.severed:
+            # after what stays was counted: these did move, and are gone
+            open_ &= ~np.isin(rows * n + columns, sorted(pattern.links(round_, "severed")))
         hops = csr_array((moves[rows[open_]], (rows[open_], columns[open_])), shape=(n, n))
         P = csr_array(
             dia_array((keep[None, :], [0]), shape=(n, n)) @ (hops + dia_array((stays[None, :], [0]), shape=(n, n)))

@@ -19,7 +19,7 @@ from netdp.numerics.arrays import FloatArray, Int32Array
 from netdp.protocols import FaultPattern, FaultyShuffle
 from netdp.views.shuffled import ShuffledView
 
-from .collect import check_mechanism
+from .collect import check_mechanism, which_draws
 from .run import execute
 from .shuffle import stream
 
@@ -75,8 +75,10 @@ def walk_with_faults(
         there = np.asarray(graph.indices)[np.minimum(np.asarray(graph.indptr)[here] + picked, len(graph.indices) - 1)]
         if protocol.absent == "unreachable":
             moving &= ~down[there]
+        moving &= ~np.isin(here * n + there, sorted(pattern.links(r, "barred")))
         sent += np.bincount(here[moving], minlength=n)
         gone = alive & ((losses < protocol.lost) | pattern.crashed[r][here])
+        gone |= moving & np.isin(here * n + there, sorted(pattern.links(r, "severed")))
         positions = np.where(moving, there, positions)
         positions[gone] = -1
     return positions.astype(np.int32), sent
@@ -112,16 +114,20 @@ class CollectedWithFaults:
     estimate: FloatArray
     run: FaultyRun = field(repr=False)
     mechanism: Mechanism
+    draws: str
 
     def __str__(self) -> str:
         shown = ", ".join(f"{x:.4g}" for x in self.estimate[:6]) + (", …" if len(self.estimate) > 6 else "")
-        return f"the curator's estimate by {type(self.mechanism).__name__}: {shown}\n{self.run}"
+        return f"the curator's estimate by {type(self.mechanism).__name__}: {shown}\n{self.run}\n{self.draws}"
 
 
 def collect_with_faults(
-    protocol: FaultyShuffle, mechanism: Mechanism, values: npt.ArrayLike, seed: int
+    protocol: FaultyShuffle, mechanism: Mechanism, values: npt.ArrayLike, seed: int, *, floats: bool = False
 ) -> CollectedWithFaults:
     """Randomize every user's value, shuffle the reports through the network with its faults, estimate from those that arrive.
+
+    Reports are whole numbers (`netdp.mechanisms.on_a_grid`); `floats=True` draws those of Laplace, Gaussian and PrivUnit
+    in floating point: faster, and for simulation only.
 
     >>> from netdp import graphs
     >>> from netdp.mechanisms import RandomizedResponse
@@ -130,6 +136,7 @@ def collect_with_faults(
     >>> done.estimate.round(1).tolist(), 100 < done.run.lost < 400
     ([0.3, 0.7], True)
     """
+    mechanism, draws = which_draws(mechanism, floats)
     check_mechanism(protocol, mechanism)
     data: Any = mechanism.check(values)
     if len(data) != protocol.n:
@@ -137,4 +144,4 @@ def collect_with_faults(
     run = shuffle_with_faults(protocol, mechanism.randomize(data, stream(seed, 2)), seed)
     if run.lost == protocol.n:
         raise InvalidValue(f"all {protocol.n} reports were lost; fewer rounds, or fewer losses")
-    return CollectedWithFaults(mechanism.estimate(run.view.reports), run, mechanism)
+    return CollectedWithFaults(mechanism.estimate(run.view.reports), run, mechanism, draws)

@@ -20,7 +20,7 @@ from netdp.numerics.arrays import FloatArray, Int32Array
 from netdp.protocols import RelayedShuffle
 from netdp.views.shuffled import ShuffledView
 
-from .collect import check_mechanism
+from .collect import check_mechanism, which_draws
 from .run import execute
 from .shuffle import stream
 
@@ -178,16 +178,20 @@ class CollectedByRelay:
     estimate: FloatArray
     run: RelayedRun = field(repr=False)
     mechanism: Mechanism
+    draws: str
 
     def __str__(self) -> str:
         shown = ", ".join(f"{x:.4g}" for x in self.estimate[:6]) + (", …" if len(self.estimate) > 6 else "")
-        return f"the server's estimate by {type(self.mechanism).__name__}: {shown}\n{self.run}"
+        return f"the server's estimate by {type(self.mechanism).__name__}: {shown}\n{self.run}\n{self.draws}"
 
 
 def collect_relayed(
-    protocol: RelayedShuffle, mechanism: Mechanism, values: npt.ArrayLike, seed: int
+    protocol: RelayedShuffle, mechanism: Mechanism, values: npt.ArrayLike, seed: int, *, floats: bool = False
 ) -> CollectedByRelay:
     """Randomize every user's value, shuffle the reports through the server, estimate.
+
+    Reports are whole numbers (`netdp.mechanisms.on_a_grid`); `floats=True` draws those of Laplace, Gaussian and PrivUnit
+    in floating point: faster, and for simulation only.
 
     >>> from netdp import graphs
     >>> from netdp.mechanisms import RandomizedResponse
@@ -196,9 +200,10 @@ def collect_relayed(
     >>> done.estimate.round(1).tolist(), done.run.envelopes
     ([0.3, 0.7], 2160000)
     """
+    mechanism, draws = which_draws(mechanism, floats)
     check_mechanism(protocol, mechanism)
     data: Any = mechanism.check(values)
     if len(data) != protocol.n:
         raise InvalidValue(f"there are {protocol.n} users; give one value for each, got {len(data)}")
     run = shuffle_relayed(protocol, mechanism.randomize(data, stream(seed, 2)), seed)
-    return CollectedByRelay(mechanism.estimate(run.view.reports), run, mechanism)
+    return CollectedByRelay(mechanism.estimate(run.view.reports), run, mechanism, draws)

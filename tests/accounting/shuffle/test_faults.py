@@ -117,6 +117,18 @@ CASES = {
         FaultyShuffle(graphs.complete(4), 4, E0, laziness=0.25, **RATES),
         FaultPattern(out(4, 4, (1, 0)), out(4, 4, (0, 2), (2, 1))),
     ),
+    "severed": (  # of what 0 sent in round 1 the part for 2 got through, and nothing came from 1 to 3 later
+        FaultyShuffle(graphs.complete(4), 4, E0, laziness=0.25, **RATES),
+        FaultPattern(out(4, 4, (3, 2)), severed=[(0, 0, 1), (0, 0, 3), (2, 1, 3)]),
+    ),
+    "barred": (  # 1 and 2 have given 0 up after the first round
+        FaultyShuffle(graphs.complete(4), 4, E0, **RATES),
+        FaultPattern(
+            out(4, 4),
+            severed=[(r, 0, v) for r in (0, 1, 2, 3) for v in (1, 2)],
+            barred=[(r, u, 0) for r in (1, 2, 3) for u in (1, 2)],
+        ),
+    ),
     "changing": (
         FaultyShuffle([graphs.path(4), graphs.ring(4), graphs.star(4)], 6, E0, laziness=0.4, **RATES),
         FaultPattern(out(6, 4, (2, 3))),

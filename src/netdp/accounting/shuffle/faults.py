@@ -2,7 +2,8 @@
 
 **Given who was away** (`transcript=`). The pattern of outages is public and depends neither on what reports say nor
 on where they go. Given it, reports still move independently of each other: the report of u is at i in the end with
-probability p_u(i) = (P_1 P_2 ⋯ P_t)(u, i), P_r the hop of round r among those who were there. What p_u lacks of 1 is
+probability p_u(i) = (P_1 P_2 ⋯ P_t)(u, i), P_r the hop of round r among those who were there (and 0 from u to v where what
+u sent to v never came, or u sent v nothing: which links failed is a part of the pattern). What p_u lacks of 1 is
 lost. This is the situation of `crowds`, with the place of the hand-over as label and "lost" as one label more. A lost
 report is in no view: under either value of u's data the curator then sees the same. So with A_u = Σ_i p_u(i), and
 given that u's report arrives,
@@ -200,7 +201,7 @@ def _followed(
     found, hops = [], {}
     widest = 0
     for r in range(protocol.rounds):
-        key = r % len(protocol.graphs) if pattern is None or not pattern.down[r].any() else None
+        key = r % len(protocol.graphs) if pattern is None or pattern.is_calm(r) else None
         if key is None or key not in hops:
             hop = protocol.hop(r, pattern).T.tocsr()
             widest = max(widest, int(np.diff(hop.indptr).max()))

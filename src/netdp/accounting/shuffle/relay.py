@@ -58,7 +58,7 @@ from netdp.graphs.certificate import cached_bound
 from netdp.mechanisms.base import IDEAL_DRAWS
 from netdp.numerics.arrays import UNIT, FloatArray, Progress
 from netdp.privacy import Adjacency, Claim, Curve, Guarantee, ProfileCurve, SharedCurve
-from netdp.protocols import RelayedShuffle, Shuffle
+from netdp.protocols import FaultPattern, FaultyShuffle, RelayedShuffle, Shuffle
 
 from . import bundles
 from .outages import shared_curve
@@ -143,8 +143,11 @@ def _in_the_open(protocol: RelayedShuffle) -> Guarantee:
     )
 
 
-def covered(protocol: RelayedShuffle, direct: Curve) -> ProfileCurve:
-    """δ_direct(ε) + p·(e^ε − 1 + 2δ_ε₀(ε)) at the points where δ_direct is given; between them chords are a bound."""
+def covered(protocol: RelayedShuffle, direct: Curve, chance: float | None = None) -> ProfileCurve:
+    """δ_direct(ε) + p·(e^ε − 1 + 2δ_ε₀(ε)) at the points where δ_direct is given; between them chords are a bound.
+
+    chance : p, if it is another one than that of the protocol itself (`overflow_given`).
+    """
     inner = direct.curves if isinstance(direct, SharedCurve) else direct
     assert isinstance(inner, ProfileCurve)
     alone = _alone(protocol)
@@ -152,7 +155,7 @@ def covered(protocol: RelayedShuffle, direct: Curve) -> ProfileCurve:
     base = np.stack([np.asarray(direct.delta(e)) for e in eps], axis=-1)
     own = np.asarray(alone.delta(eps))
     with np.errstate(over="ignore", invalid="ignore"):
-        extra = overflow(protocol) * (np.expm1(eps) + 2 * own) * (1 + 8 * UNIT)
+        extra = (overflow(protocol) if chance is None else chance) * (np.expm1(eps) + 2 * own) * (1 + 8 * UNIT)
     deltas = np.minimum(np.minimum(base + np.nan_to_num(extra, nan=1.0, posinf=1.0), own), 1.0)
     return ProfileCurve(eps, np.minimum.accumulate(deltas, axis=-1))
 
@@ -166,6 +169,26 @@ def overflow(protocol: RelayedShuffle) -> float:
     ['6e-02', '2e-05', '5e-09', '7e-13']
     """
     return min(1.0, overflows(protocol.direct, max(protocol.cover, 1))[-1])
+
+
+def overflow_given(faulty: FaultyShuffle, pattern: FaultPattern, cover: int) -> float:
+    """p given which links failed: N_{r+1} = N_r P_r with the hops of that pattern; the proof is the same.
+
+    >>> from netdp import graphs
+    >>> import numpy as np
+    >>> calm = FaultPattern(np.zeros((5, 20), dtype=bool))
+    >>> p = overflow_given(FaultyShuffle(graphs.complete(20), rounds=5, epsilon0=1.0), calm, cover=3)
+    >>> q = overflow(RelayedShuffle(graphs.complete(20), rounds=5, epsilon0=1.0, cover=3))
+    >>> abs(p / q - 1) < 1e-5
+    True
+    """
+    held, total = np.ones(faulty.n), 0.0
+    for r in range(faulty.rounds):
+        degrees = np.maximum(np.asarray(faulty.graph_of(r).degrees, dtype=np.float64), 1.0)
+        on_link = held * (1 - faulty.laziness) / degrees
+        total += float((degrees * on_link ** (cover + 1)).sum()) / math.factorial(cover + 1)
+        held = faulty.hop(r, pattern).T @ held
+    return min(1.0, total * (1 + 1e-6))  # far more than the roundings of 10⁴ rounds
 
 
 def overflows(direct: Shuffle, most: int) -> list[float]:

@@ -159,7 +159,8 @@ def hops_given(
 
     def meets(rounds: int) -> bool:
         shorter = protocol.replace(rounds=rounds)
-        so_far = FaultPattern(whole.away[:rounds], whole.crashed[:rounds])
+        links = (tuple(one for one in which if one[0] < rounds) for which in (whole.severed, whole.barred))
+        so_far = FaultPattern(whole.away[:rounds], whole.crashed[:rounds], *links)
         target = (1 + share) * unharmed(shorter).epsilon(delta) if epsilon is None else epsilon
         return account(shorter, "curator", transcript=so_far).worst_epsilon(delta) <= target
 
