@@ -34,7 +34,7 @@ class Entry:
 
     def way(self, graph: str) -> Way:
         """What to do on this graph."""
-        family = graph.partition(":")[0]
+        family = "" if "+rings:" in graph else graph.partition(":")[0]  # a ring with links over it is any other graph
         return self.ways.get(family, self.ways[""])
 
 

@@ -26,6 +26,7 @@ def list_graphs(json: bool = typer.Option(False, "--json", help="Print JSON.")) 
     for entry in graphs.datasets():
         print(f"  {entry.name:18} {'here' if entry.available else 'not here':9} {entry.facts}")
     print("Or the path of an edge list: CSV, TSV or blanks between two columns, '#' comments, may be .gz.")
+    print("Behind any of them, +rings:2 or +rings:2,seed=1 lays two random rings over it: karate+rings:2.")
     *given, cache = folders
     first = f"in {given[0]} (NETDP_DATA), then" if given else "in the folder NETDP_DATA, which is not set, then"
     print(f"Files of named graphs are looked for {first} in {cache}.")

@@ -59,9 +59,10 @@ def show_ledger(
     policy = Policy.read(home / "policy.toml") if (home / "policy.toml").exists() else None
     level = float(check_delta(delta if delta is not None else policy.delta if policy is not None else 1e-6))
     with Store.open(home / "peer.db", read_only=True) as store:
-        store.verify()  # totals of a broken ledger would mean nothing
+        checked = store.verify()  # totals of a broken ledger would mean nothing
         whole = store.entries()
-    chosen = [(row, entry) for row, entry in enumerate(whole, 1) if entry in book.between([entry], start, end)]
+    kept = {id(entry) for entry in book.between(whole, start, end)}
+    chosen = [(row, entry) for row, entry in enumerate(whole, 1) if id(entry) in kept]
     entries = [entry for _, entry in chosen]
     if against is not None:
         wanted: list[int | str] = [_who(against, book.observers(whole))]
@@ -71,7 +72,7 @@ def show_ledger(
     named = [_total(entries, who, level) for who in book.observers(entries)] if against is None else []
     named.sort(key=lambda one: -_order(one["record"]))
     alone = [_total([entry], wanted[0], level)["record"] for entry in entries]
-    data = {
+    data: dict[str, Any] = {
         "home": str(home),
         "delta": level,
         "since": start,
@@ -83,8 +84,11 @@ def show_ledger(
         "totals": totals,
         "observers": named,
         "worst": named[0]["against"] if named else None,
+        "seams": [seam.to_dict() for seam in checked.seams],
+        "admitted": list(checked.admitted),
     }
-    show(data, _lines(data, wanted[0], len(whole)), bool(json))
+    lines = _lines(data, wanted[0], len(whole))
+    show(data, lines + _seam_lines(data["seams"], data["admitted"], home), bool(json))
 
 
 @app.command("verify")
@@ -109,16 +113,118 @@ def verify(home: Home, json: flags.Json = None) -> None:
     rows = f"{found.rows} row{'' if found.rows == 1 else 's'}"
     adopted = f"; {found.adopted} taken back from neighbours" if found.adopted else ""
     signed = f"signed by {card.name}" if found.signed else "nothing to sign yet"
+    each = "each with its contribution"
+    if found.seams or found.admitted:
+        each = "each with its contribution, but for those named below"
     lines = [
         f"{home / 'peer.db'}: in order",
-        f"{rows}, each with its contribution{adopted}",
+        f"{rows}, {each}{adopted}",
         f"head {found.head[:16]}…, {signed}",
+        *_seam_lines([seam.to_dict() for seam in found.seams], list(found.admitted), home),
     ]
     show(
-        {"ok": True, "rows": found.rows, "head": found.head, "signed": found.signed, "adopted": found.adopted},
+        {"ok": True, "rows": found.rows, "head": found.head, "signed": found.signed, "adopted": found.adopted,
+         "seams": [seam.to_dict() for seam in found.seams], "admitted": list(found.admitted)},
         lines,
         bool(json),
-    )
+    )  # fmt: skip
+
+
+@app.command("admit")
+def admit(
+    home: Home,
+    studies: Annotated[
+        list[Path] | None, typer.Argument(metavar="[STUDY]...", help="Signed studies that this party took part in.")
+    ] = None,
+    complete: Annotated[
+        bool,
+        typer.Option(
+            "--complete", help="Say that nothing else was spent: a restored home may run.", show_default=False
+        ),
+    ] = False,
+    times: Annotated[
+        int, typer.Option("--times", help="Enter it so many times, if its end said that it was worse than promised.")
+    ] = 1,
+    json: flags.Json = None,
+) -> None:
+    """Enter the full cost of studies whose entries were lost with a machine, and say when that is all.
+
+    A study is entered with everything that it could cost this party in attempts that are not in the ledger yet, whoever was
+    missing. That is never less than the truth. It cannot be taken back, and a study that was entered by hand
+    cannot be run from this home.
+    """
+    from netdp.errors import InvalidValue, Refused
+    from netdp.peers.alone import check_memory
+    from netdp.peers.identity import Identity
+    from netdp.peers.ledger import carrying
+    from netdp.peers.ledger.store import Store
+    from netdp.peers.study import Study, signatures
+
+    from .show import show
+
+    if not studies and not complete:
+        raise InvalidValue("nothing to enter: name the studies (TOML files, signatures beside them), or say --complete")
+    identity = Identity.load(home)
+    check_memory(home)  # a new, empty ledger in the place of one that is gone would pass for its memory
+    lines, entered = [], {}
+    read = [(path, Study.read(path)) for path in studies or ()]
+    with Store.open(home / "peer.db", sign=identity.sign) as store:
+        found = store.verify(identity.card)
+        own = [identity.card, *(seam.card for seam in found.seams)]
+        for path, study in read:
+            signatures.verify_all(study, signatures.read_all(path))  # signed by all: these are its terms
+            name = identity.card.name
+            if name not in study.names or study.card(study.index(name)) not in own:
+                raise Refused(
+                    f"{path}: no party of the study {study.name!r} has a card of this home, now or before; nothing was entered"
+                )
+        for path, study in read:
+            new = carrying.promised(study, store, study.index(identity.card.name), times)
+            rows = carrying.admit(store, new)
+            entered[str(path)] = rows
+            lines.append(
+                f'"{study.name}": {rows} row{"" if rows == 1 else "s"} entered: all that it could still cost'
+                if rows
+                else f'"{study.name}": all that it can cost is in the ledger already'
+            )
+        if complete:
+            asked = carrying.say_complete(store)
+            lines.append(
+                "Complete: this home may take part again."
+                if asked
+                else "Nothing was missing: no backup was restored here."
+            )
+        found = store.verify(identity.card)
+    left = [seam.to_dict() for seam in found.seams]
+    lines += _seam_lines(left, list(found.admitted), home)
+    show({"entered": entered, "rows": found.rows, "seams": left, "admitted": list(found.admitted)}, lines, bool(json))
+
+
+def _seam_lines(seams: list[dict[str, Any]], admitted: list[int], home: Path) -> list[str]:
+    """What was carried over, what was entered by hand, and what may be missing."""
+    lines = []
+    for seam in seams:
+        rows = (
+            f"rows 1 … {seam['rows']} come"
+            if seam["rows"] > 1
+            else f"row {seam['rows']} comes"
+            if seam["rows"]
+            else "no rows come"
+        )
+        lines += [
+            f"seam: {rows} from a backup of {seam['backup']},",
+            f"      signed by the old card {seam['old_fingerprint'][:19]} …",
+        ]
+        if not seam["complete"]:
+            lines += [
+                f"OPEN: what was spent between {seam['backup']} and {seam['restored']}",
+                f"      may be missing. Enter it: netdp ledger admit STUDY.toml --home {home}",
+                f"      when that is all:         netdp ledger admit --complete --home {home}",
+            ]
+    if admitted:
+        shown = ", ".join(map(str, admitted[:10])) + (" …" if len(admitted) > 10 else "")
+        lines.append(f"entered by hand: row{'' if len(admitted) == 1 else 's'} {shown}")
+    return lines
 
 
 def _who(text: str, known: list[str]) -> int | str:
@@ -166,9 +272,11 @@ def _lines(data: dict[str, Any], first: int | str, rows: int) -> list[str]:
     for entry in data["entries"]:
         name = entry["name"] if len(entry["name"]) <= 25 else entry["name"][:24] + "…"
         lines.append(
-            f"{entry['row']:>4}  {entry['time'][:10]}  {name:<26}{entry['attempt']:>8}{len(entry['roster']):>9}  "
+            f"{entry['row']:>4}  {entry['time'][:10]}  {name:<26}{_attempt(entry['attempt']):>8}{len(entry['roster']):>9}  "
             f"{entry['unit']:<9}{_epsilon(entry['epsilon']):>8}"
         )
+    if any(_attempt(entry["attempt"])[-1] == "*" for entry in data["entries"]):
+        lines.append("      *: what that attempt really cost; it counts in place of the row before")
     lines += [f"      epsilon: of this entry alone, to {_words(first)}, at delta = {data['delta']:g}", ""]
     lines.append(f"{'All of these together, to':<42}{'about one record':>18}{'about all data':>18}")
     for one in data["totals"]:
@@ -181,6 +289,13 @@ def _lines(data: dict[str, Any], first: int | str, rows: int) -> list[str]:
     if any(entry["unit"] == "record" for entry in data["entries"]):
         lines.append("Entries that protect single records bound nothing about all data together.")
     return lines
+
+
+def _attempt(number: int) -> str:
+    """The number of an attempt; marked, if the row says what it really cost."""
+    from netdp.peers.ledger.entries import CORRECTS
+
+    return f"{number % CORRECTS}*" if number > CORRECTS else str(number)
 
 
 def _words(who: int | str) -> str:

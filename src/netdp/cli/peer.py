@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from . import peer_care
+from .peer_life import Watchers, live, make_log, signals, stopped_words
 from .peer_words import Progress, outcome_lines
 
 if TYPE_CHECKING:
@@ -113,6 +114,11 @@ def _card_lines(found: Card) -> list[str]:
     ]
 
 
+app.command("status")(peer_care.status)
+app.command("backup")(peer_care.backup)
+app.command("restore")(peer_care.restore)
+
+
 # ── before the day ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -153,11 +159,24 @@ def doctor(
 def run(
     study: File,
     home: Home,
-    data: Annotated[Path, typer.Option("--data", help="This party's rows, a CSV file.")],
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", help="This party's rows, a CSV file. A curator has none.", show_default=False),
+    ] = None,
     listen: Listen = None,
     record: Annotated[
         Path | None, typer.Option("--record", help="Append every frame sent to this file, for audits.")
     ] = None,
+    log: Annotated[
+        str | None,
+        typer.Option("--log", help="Append a line of JSON per event to this file; - for standard error. No secrets."),
+    ] = None,
+    metrics: Annotated[
+        str | None, typer.Option("--metrics", help="HOST:PORT on this machine to show Prometheus metrics on.")
+    ] = None,
+    metrics_anywhere: Annotated[
+        bool, typer.Option("--metrics-anywhere", help="Let other machines read the metrics, too.", show_default=False)
+    ] = False,
     json: Json = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="No progress, only the end.", show_default=False)
@@ -171,20 +190,29 @@ def run(
     Exit status: 0 the answer is here; 2 refused, nothing new was sent; 3 the study ended without an answer; 1 a failure, start
     it again; 130 or 143 stopped by a signal, start it again.
     """
-    _need("cryptography", "google.protobuf", "grpc")
+    _need("cryptography", "google.protobuf", "grpc", *(["prometheus_client"] if metrics is not None else []))
     from netdp.errors import FileFormatError, InvalidValue, NetdpError, Refused
     from netdp.peers.ledger.policy import PolicyRefused, verdict_lines
     from netdp.peers.peer import prepare
+    from netdp.peers.status import Standing
     from netdp.peers.up import ANSWERED, ENDED, FAILED, REFUSED
 
-    progress = Progress(quiet)
-    running = False
+    progress = Progress(quiet or log == "-")
+    running, stopped = False, list[int]()
+    watchers = Watchers(progress, Standing(home), make_log(log))
     try:
-        with _signals() as stopped:
-            peer = prepare(home, study, data, listen=listen, report=progress, record=record)
-            progress.peer, running = peer, True
-            earlier = peer.store.result(peer.study.hash)
-            stay = None
+        with signals() as stopped, contextlib.ExitStack() as stack:
+            peer = prepare(home, study, data, listen=listen, report=watchers, record=record)
+            try:
+                if metrics is not None:
+                    port = stack.enter_context(_metrics(peer, home, metrics, metrics_anywhere, watchers))
+                    progress.say(f"metrics on port {port}")
+                watchers.begin(peer)
+                earlier = peer.store.result(peer.study.hash)
+            except BaseException:
+                peer.store.close()
+                raise
+            running, stay = True, None
             if earlier is not None:
                 earlier.pop("resume", None)  # what the peer serves others with, not for people
                 # so short that it never gives an attempt up: who holds the answer publishes nothing new
@@ -192,11 +220,14 @@ def run(
                 progress.say(
                     f"the answer is here already; staying {stay:g} s, in case a neighbour still needs something"
                 )
-            told, entries = _live(peer, progress, stopped, stay)
+            told, entries = live(peer, watchers, stopped, stay, earlier)
     except KeyboardInterrupt:  # while preparing
-        return _stopped(stopped, 0, json)
+        watchers.close()
+        return _stopped(stopped, stopped_words(None, 0, 0.0), 0, json)
     except NetdpError as problem:
         progress.clear()
+        if not running:
+            watchers.close(str(problem))
         # what was given does not fit, and would not at the next start either; else the machine is to blame
         refused = isinstance(problem, Refused | InvalidValue | FileFormatError)
         verdicts = problem.verdicts if isinstance(problem, PolicyRefused) else ()
@@ -207,10 +238,8 @@ def run(
             _show({"ok": False, "status": kind, "reason": str(problem), "running": running, **limits}, [], True)
         return REFUSED if refused else FAILED
     progress.clear()
-    if told is None or not told["ok"]:
-        told = earlier or told
     if told is None:
-        return _stopped(stopped, entries, json)
+        return _stopped(stopped, stopped_words(entries, peer.meter.linked, peer.study.timing.patience), entries, json)
     _show(
         {"status": "answered" if told["ok"] else "ended", **told, "ledger": str(home / "peer.db")},
         outcome_lines(peer.study, told, home),
@@ -219,66 +248,23 @@ def run(
     return ANSWERED if told["ok"] else ENDED
 
 
-def _live(peer: Peer, progress: Progress, stopped: list[int], stay: float | None) -> tuple[dict[str, Any] | None, int]:
-    """Run a peer as `netdp.peers.peer.run_peer` does, for `stay` seconds at most, ended in order by SIGTERM too.
+def _metrics(
+    peer: Peer, home: Path, address: str, anywhere: bool, watchers: Watchers
+) -> contextlib.AbstractContextManager[int]:
+    """Show the counts of a peer while this lasts."""
+    from netdp.peers.ledger.policy import Policy
+    from netdp.peers.metrics import Collector, Spent, shown, where
 
-    Returns its outcome, if it had one by then, and how often it contributed to the study.
-    """
-    import asyncio
-
-    async def life() -> dict[str, Any]:
-        task = asyncio.current_task()
-        assert task is not None
-
-        def end() -> None:
-            stopped.append(signal.SIGTERM)
-            task.cancel()
-
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, end)
-        async with asyncio.timeout(stay):
-            return await peer.run()
-
-    try:
-        told: dict[str, Any] | None = asyncio.run(life())
-    except TimeoutError:
-        if stay is None:
-            raise
-        told = progress.outcome
-    except (KeyboardInterrupt, asyncio.CancelledError):
-        stopped.append(signal.SIGINT)
-        told = progress.outcome
-    finally:
-        name = peer.study.hash.hex()
-        try:
-            entries = sum(entry.study == name for entry in peer.store.entries())
-        finally:
-            peer.store.close()
-    return told, entries
+    host, port = where(address, anywhere=anywhere)
+    file = home / "policy.toml"
+    delta, unit = (found.delta, str(found.unit)) if file.exists() and (found := Policy.read(file)) else (1e-6, "record")
+    spent = Spent(peer.store, delta, unit)
+    collector = Collector(peer.meter, spent, rejections=peer.party.rejections, starts=lambda: watchers.standing.starts)
+    return shown(collector, host, port)
 
 
-@contextmanager
-def _signals() -> Iterator[list[int]]:
-    """Let SIGTERM end the program as Ctrl-C does; yields the signals that came, for the exit status."""
-    came: list[int] = []
-
-    def end(number: int, frame: object) -> None:
-        came.append(number)
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield came
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _stopped(signals: list[int], entries: int, json: bool) -> int:
+def _stopped(signals: list[int], sentence: str, entries: int, json: bool) -> int:
     """Ended by a signal, without an answer."""
-    wrote = "nothing was published so far"
-    if entries:
-        times = "once" if entries == 1 else f"{entries} times"
-        wrote = f"published {times} so far, which is written down with its cost"
-    sentence = f"stopped; {wrote}. Start the same command again, and it goes on from where it was."
     print(f"netdp: {sentence}", file=sys.stderr)
     if json:
         _show({"ok": False, "status": "stopped", "contributed": entries}, [], True)

@@ -68,7 +68,7 @@ class Progress:
         if self.quiet or self.peer is None or self.outcome is not None:
             return
         study, me = self.peer.study, self.peer.me
-        waiting = [study.names[u] for u in study.neighbours(me) if study.names[u] not in self._linked]
+        waiting = [study.everybody[u] for u in study.neighbours(me) if study.everybody[u] not in self._linked]
         there = len(study.neighbours(me)) - len(waiting)
         line = f"attempt {status['attempt']}: {there} of {there + len(waiting)} neighbours"
         if waiting:
@@ -102,12 +102,17 @@ def outcome_lines(study: Study, told: dict[str, Any], home: Path) -> list[str]:
         ]
     else:
         lines = [f"No answer: {told['reason']}."]
+    if told.get("worse"):
+        which = ", ".join(map(str, told["worse"]))
+        first = f"WORSE THAN PROMISED: attempt {which} went otherwise than planned, and cost more; the ledger holds the true cost."
+        lines = [first, "", *lines]
     about = "all its data" if spent["unit"] == "party" else "any one record of it"
     times = {0: "nothing", 1: "once"}.get(spent["contributions"], f"{spent['contributions']} times")
     lines += ["", f"{told['party']} published {times}. What others learned about {about}, at most:"]
     for k, epsilon in spent["epsilon"].items():
-        who = "any single party" if k == "1" else f"any {k} parties together"
-        promised = f"   promised {study.privacy.epsilon:g}" if int(k) == study.privacy.colluders else ""
+        who = study.running.who(int(k))
+        planned = int(k) == study.privacy.colluders + study.running.has_curator
+        promised = f"   promised {study.privacy.epsilon:g}" if planned else ""
         lines.append(f"  {who:<26} epsilon {readable(float(epsilon)):>7} at delta = {spent['delta']:g}{promised}")
     return [*lines, "", f"Ledger: {home / 'peer.db'}   (netdp ledger show --home {home})"]
 

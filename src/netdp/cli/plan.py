@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from . import flags
 
 if TYPE_CHECKING:
+    from netdp.graphs import Graph
     from netdp.planning.gossip.plan import GossipPlan
     from netdp.planning.masked.plan import MaskedPlan
+    from netdp.report.links import BeforeAndAfter
 
-    from .settings import PlanGossip
+    from .settings import Advised, PlanGossip, Planning
 
 
 PLAN_FLAGS: dict[str, Any] = {
@@ -59,8 +61,21 @@ PLAN_FLAGS: dict[str, Any] = {
     "advise": Annotated[
         bool | None,
         typer.Option(
-            "--advise", help="gossip: compare topologies on as many parties and recommend one.", show_default=False
+            "--advise",
+            help="gossip, shuffle, masked: propose random links, with what they buy; gossip: compare topologies, too.",
+            show_default=False,
         ),
+    ],
+    "links": Annotated[
+        int | None,
+        typer.Option(
+            "--links",
+            help="Lay so many random rings over the graph, two more links for everybody each; what do they buy?",
+        ),
+    ],
+    "links_seed": Annotated[int | None, typer.Option("--links-seed", help="Seed of the random links; 0 by default.")],
+    "plot": Annotated[
+        str | None, typer.Option("--plot", help="--advise: write a picture of rounds against links, .png or .svg.")
     ],
     "colluders": Annotated[
         int | None, typer.Option("--colluders", help="How many parties pool what they see, any of them; 1 by default.")
@@ -94,66 +109,168 @@ def plan(context: typer.Context, **typed: Any) -> None:
     reports are as good as shuffled by a trusted shuffler (--epsilon0), and the least noisy reports for a target (--epsilon).
     For masked sums: the noise against any --colluders parties, and rounds and bytes of both ways of spreading. For every
     other protocol, stated but for its noise: the least noise.
+
+    Slow graphs make everything slow: --links 2 lays two random rings over the parties and says what that buys, --advise how
+    many are worth it.
     """
+    from .settings import Advised, plan_settings
+    from .show import show
+
+    settings = plan_settings(typed["config"], flags.given(typed))
+    if isinstance(settings, Advised) and settings.advise:
+        _advise(settings)
+        return
+    answer = _answer(settings)
+    data, lines = answer.data, answer.lines
+    if settings.links:
+        beside = _without_links(settings, answer)
+        data, lines = {**data, "links": beside.to_dict()}, [*lines, beside.table()]
+    show(data, lines, settings.as_json)
+
+
+class Answer(NamedTuple):
+    """A plan, as data and as what is printed."""
+
+    planned: Any
+    data: dict[str, Any]
+    lines: list[Any]
+
+
+def _answer(settings: Planning) -> Answer:
     from netdp.report.comparison import comparison_table
     from netdp.report.planning import masked_table, shuffle_table, token_table
 
     from .families import plan_masked_sum, plan_noise, plan_shuffle, plan_tokens, plan_unusual_shuffle
-    from .settings import PlanFaulty, PlanMasked, PlanNoise, PlanRelayed, PlanShuffle, PlanToken, plan_settings
-    from .show import show
+    from .settings import PlanFaulty, PlanMasked, PlanNoise, PlanRelayed, PlanShuffle, PlanToken
 
-    settings = plan_settings(typed["config"], flags.given(typed))
     if isinstance(settings, PlanToken):
         ways = plan_tokens(settings)
-        show(ways.to_dict(), [token_table(ways)], settings.as_json)
-    elif isinstance(settings, PlanShuffle):
+        return Answer(ways, ways.to_dict(), [token_table(ways)])
+    if isinstance(settings, PlanShuffle):
         hops = plan_shuffle(settings)
-        show(hops.to_dict(), [shuffle_table(hops)], settings.as_json)
-    elif isinstance(settings, PlanFaulty | PlanRelayed):
+        return Answer(hops, hops.to_dict(), [shuffle_table(hops)])
+    if isinstance(settings, PlanFaulty | PlanRelayed):
         way = plan_unusual_shuffle(settings)
-        show(way.to_dict(), [str(way)], settings.as_json)
-    elif isinstance(settings, PlanMasked):
+        return Answer(way, way.to_dict(), [str(way)])
+    if isinstance(settings, PlanMasked):
         spread = plan_masked_sum(settings)
-        show(spread.to_dict(), [masked_table(spread)], settings.as_json)
-    elif isinstance(settings, PlanNoise):
+        return Answer(spread, spread.to_dict(), [masked_table(spread)])
+    if isinstance(settings, PlanNoise):
         found = plan_noise(settings)
         target = f"target ε ≤ {settings.epsilon:g} at δ = {settings.delta:g}: the least noise that meets it"
-        show(
-            {"epsilon_asked": settings.epsilon, **found.to_dict()}, [target, comparison_table(found)], settings.as_json
-        )
-    else:
-        _plan_gossip(settings)
+        return Answer(found, {"epsilon_asked": settings.epsilon, **found.to_dict()}, [target, comparison_table(found)])
+    return _plan_gossip(settings)
 
 
-def _plan_gossip(settings: PlanGossip) -> None:
-    from netdp.planning.gossip.advise import advise as make_advice
+def _plan_gossip(settings: PlanGossip) -> Answer:
     from netdp.planning.gossip.plan import plan as make_plan
-    from netdp.planning.policy import Policy
-    from netdp.report.planning import advice_table, plan_table
+    from netdp.report.planning import plan_table
 
     from .progress import progress_bar
     from .settings import parties
-    from .show import show
 
     network = settings.network()
-    options: dict[str, Any] = {
+    observers = parties(network, settings.observer) if settings.observer else None
+    with progress_bar("planning") as progress:
+        planned = make_plan(
+            network,
+            settings.epsilon,
+            settings.delta,
+            observers=observers,
+            progress=progress,
+            **_gossip_options(settings),
+        )
+        beside = _masked_beside(planned, settings)
+    written = {**planned.to_dict(), "masked_sum": None if beside is None else beside.to_dict()}
+    return Answer(planned, written, [plan_table(planned, beside)])
+
+
+def _gossip_options(settings: PlanGossip) -> dict[str, Any]:
+    from netdp.planning.policy import Policy
+
+    return {
         "scope": Policy.read(settings.policy) if settings.policy else settings.scope,
         "coalitions": settings.coalitions, "seed": settings.seed, "draws": settings.draws, "colluders": settings.colluders,
         "sensitivity": settings.sensitivity, "mixing": settings.mixing, "max_rounds": settings.max_rounds,
     }  # fmt: skip
-    if settings.advise:
-        with progress_bar("planning") as progress:
-            advice = make_advice(network, settings.epsilon, settings.delta, progress=progress, **options)  # type: ignore[arg-type]
-        show(advice.to_dict(), [advice_table(advice)], settings.as_json)
-        return
-    observers = parties(network, settings.observer) if settings.observer else None
+
+
+def _without_links(settings: Planning, after: Answer) -> BeforeAndAfter:
+    """The same plan on the graph as it is beside the one with links; where that is refused, the reason."""
+    from netdp.errors import NetdpError
+    from netdp.graphs import parse, with_links
+    from netdp.report.links import BeforeAndAfter
+
+    from .settings import PlanGossip, PlanNoise, turns_of
+
+    try:
+        before: Any = _answer(settings.model_copy(update={"links": 0})).planned
+    except NetdpError as refusal:
+        before = str(refusal)
+    several = isinstance(settings, PlanNoise) and settings.way.first == "graphs"
+    plain = parse(turns_of(settings.graph)[0] if several else settings.graph)
+    linked = with_links(plain, settings.links, settings.links_seed)
+    by_distance = isinstance(settings, PlanGossip) and (
+        settings.policy is not None or settings.scope.startswith("beyond")
+    )
+    return BeforeAndAfter(
+        settings.links, settings.links_seed, 2 * (linked.m - plain.m) / plain.n, before, after.planned, by_distance
+    )
+
+
+def _advise(settings: Advised) -> None:
+    """How many random links, for every protocol that goes along the links of a graph; for gossip, which topology, too."""
+    from netdp.planning.links import PROTOCOLS, advise_links
+    from netdp.report.files import picture_path
+    from netdp.report.links import links_table, save_links
+
+    from .progress import progress_bar
+    from .settings import PlanGossip, PlanMasked, PlanShuffle
+    from .show import show
+
+    if settings.plot is not None:
+        picture_path(settings.plot, (".png", ".svg"))  # refuse before the work
+    network = settings.network()
+    data: dict[str, Any] = {}
+    lines: list[Any] = []
+    options: dict[str, Any] = {"seed": settings.links_seed, "delta": getattr(settings, "delta")}  # noqa: B009
+    own = "gossip"
+    if isinstance(settings, PlanGossip):
+        data, lines = _topologies(settings, network)
+        options |= {"epsilon": settings.epsilon, "colluders": settings.colluders, "sensitivity": settings.sensitivity}
+        gossip = _gossip_options(settings)
+        options["gossip"] = {key: gossip[key] for key in gossip if key not in ("colluders", "sensitivity")}
+    elif isinstance(settings, PlanMasked):
+        own = "flood"
+        options |= {"epsilon": settings.epsilon, "colluders": settings.colluders, "sensitivity": settings.sensitivity}
+        options["masked"] = {"attempts": settings.attempts, "absent": settings.absent, "grid": settings.grid}
+    elif isinstance(settings, PlanShuffle):
+        own = "shuffle"
+        options |= {"epsilon0": settings.epsilon0} | ({} if settings.epsilon is None else {"epsilon": settings.epsilon})
+        keys = ("share", "laziness", "reporting", "users")
+        options["shuffle"] = {key: getattr(settings, key) for key in keys}
+    with progress_bar("links"):
+        found = advise_links(network, protocols=sorted(PROTOCOLS, key=lambda name: name != own), **options)
+    drawn = save_links(found, settings.plot) if settings.plot is not None else None
+    lines += [links_table(found), *([f"picture: {drawn}"] if drawn is not None else [])]
+    show({**data, "links": found.to_dict(), "plot": str(drawn) if drawn else None}, lines, settings.as_json)
+
+
+def _topologies(settings: PlanGossip, network: Graph) -> tuple[dict[str, Any], list[Any]]:
+    from netdp.planning.audience import MAX_EVERYBODY
+    from netdp.planning.gossip.advise import advise as make_advice
+    from netdp.report.planning import advice_table
+
+    from .progress import progress_bar
+
+    if network.n > MAX_EVERYBODY:
+        said = f"topologies are compared for up to {MAX_EVERYBODY:,} parties; here are random links only\n"
+        return {"candidates": [], "recommended": None}, [said]
+    assert settings.epsilon is not None  # --advise refuses policies
+    options = _gossip_options(settings)
     with progress_bar("planning") as progress:
-        planned = make_plan(
-            network, settings.epsilon, settings.delta, observers=observers, progress=progress, **options
-        )
-        beside = _masked_beside(planned, settings)
-    written = {**planned.to_dict(), "masked_sum": None if beside is None else beside.to_dict()}
-    show(written, [plan_table(planned, beside)], settings.as_json)
+        advice = make_advice(network, settings.epsilon, settings.delta, progress=progress, **options)
+    return advice.to_dict(), [advice_table(advice), ""]
 
 
 def _masked_beside(planned: GossipPlan, settings: PlanGossip) -> MaskedPlan | None:

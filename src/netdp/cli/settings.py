@@ -11,6 +11,7 @@ import dataclasses
 import functools
 import math
 import operator
+import re
 import tomllib
 import types
 import typing
@@ -24,6 +25,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from netdp import graphs, protocols
 from netdp.errors import FileFormatError, InvalidValue
 from netdp.graphs import Graph
+from netdp.graphs.spec import linked
 from netdp.protocols import MaskedSum, Protocol, VaryingGossip
 
 from .catalogue import CATALOGUE, LEFT_OUT, RENAMED, Way
@@ -174,13 +176,18 @@ def made(kind: Any, first: str, graph: str, chosen: dict[str, Any]) -> Protocol:
     elif first == "links":
         protocol = kind.on(one_way(graph), **chosen)
     elif first == "graphs":
-        turns = [graphs.parse(part) for part in graph.split("+")]
+        turns = [graphs.parse(part) for part in turns_of(graph)]
         rounds = chosen.pop("rounds")
         protocol = VaryingGossip(tuple(turns[t % len(turns)] for t in range(rounds)), **chosen)
     else:
         protocol = kind(graphs.parse(graph), **chosen)
     assert isinstance(protocol, Protocol)
     return protocol
+
+
+def turns_of(graph: str) -> list[str]:
+    """The graphs of ring:8+hypercube:3; links that are laid over one of them, +rings:2, belong to it."""
+    return re.split(r"\+(?!rings:)", graph)
 
 
 class Looking(Protocolled):
@@ -236,7 +243,42 @@ class RunMasked(Recording):
         return protocol.replace(centre=sum(self.bounds) / 2)
 
 
-class PlanGossip(Settings):
+class Planned(Settings):
+    """`netdp plan` of anything: on the graph as it is, or with random rings laid over it."""
+
+    links: int = 0
+    links_seed: int = 0
+
+    def network(self) -> Graph:
+        """The graph, with its links."""
+        return graphs.with_links(graphs.parse(self.graph), self.links, self.links_seed)
+
+    def check_links(self) -> None:
+        """Refuse links that would change nothing."""
+        if "links_seed" in self.model_fields_set and not (self.links or getattr(self, "advise", False)):
+            raise InvalidValue("--links-seed is about random links; give --links (for example 2), or leave it out")
+        if self.links and (self.protocol == "token" and self.graph.startswith("complete:")):
+            raise InvalidValue(
+                f"--links {self.links}: everybody is linked with everybody in {self.graph}; leave it out"
+            )
+
+
+class Advised(Planned):
+    """A plan that can also propose links."""
+
+    advise: bool = False
+    plot: str | None = None
+
+    def check_links(self) -> None:
+        """Refuse what --advise finds itself, and a picture of nothing."""
+        super().check_links()
+        if self.advise and self.links:
+            raise InvalidValue(f"--advise proposes links itself; leave --links {self.links} out")
+        if self.plot is not None and not self.advise:
+            raise InvalidValue("--plot draws what --advise finds; give --advise, or leave it out")
+
+
+class PlanGossip(Advised):
     """`netdp plan` of gossip."""
 
     epsilon: float | None = None
@@ -251,7 +293,6 @@ class PlanGossip(Settings):
     sensitivity: float = 1.0
     mixing: str = "metropolis"
     max_rounds: int = 200
-    advise: bool = False
 
     def check(self) -> None:
         """Refuse what is missing or said twice."""
@@ -273,7 +314,7 @@ class PlanGossip(Settings):
             )
 
 
-class PlanToken(Settings):
+class PlanToken(Planned):
     """`netdp plan` of a token."""
 
     epsilon: float
@@ -286,7 +327,7 @@ class PlanToken(Settings):
         """Every graph will do."""
 
 
-class PlanMasked(Settings):
+class PlanMasked(Advised):
     """`netdp plan` of a masked sum."""
 
     epsilon: float
@@ -301,7 +342,7 @@ class PlanMasked(Settings):
         """Every graph will do."""
 
 
-class PlanShuffle(Settings):
+class PlanShuffle(Advised):
     """`netdp plan` of shuffling: hops for given reports, or reports for a target."""
 
     epsilon: float | None = None
@@ -321,7 +362,7 @@ class PlanShuffle(Settings):
             )
 
 
-class PlanFaulty(Settings):
+class PlanFaulty(Planned):
     """`netdp plan` of shuffling in spite of faults: how many hops?"""
 
     epsilon0: float
@@ -336,7 +377,7 @@ class PlanFaulty(Settings):
         """Nothing to refuse before the protocol is made."""
 
 
-class PlanRelayed(Settings):
+class PlanRelayed(Planned):
     """`netdp plan` of shuffling through a server: how many hops, and how much cover?"""
 
     epsilon0: float
@@ -349,7 +390,7 @@ class PlanRelayed(Settings):
         """Nothing to refuse before the protocol is made."""
 
 
-class PlanNoise(Protocolled):
+class PlanNoise(Planned, Protocolled):
     """`netdp plan` of a protocol as stated but for its noise, which is found."""
 
     epsilon: float
@@ -365,7 +406,17 @@ class PlanNoise(Protocolled):
         back = {new: old for old, new in RENAMED.items()}
         chosen = {back.get(n, n): getattr(self, n) for n in plan_fields(self.way) if n in self.model_fields_set}
         start: dict[str, Any] = {noise_of(kind): 0.5 if noise_of(kind) == "gamma" else 1.0}
-        return made(kind, self.way.first, self.graph, {**chosen, **start})
+        turns = turns_of(self.graph) if self.way.first == "graphs" else [self.graph]
+        where = "+".join(linked(part, self.links, self.links_seed) for part in turns)
+        return made(kind, self.way.first, where, {**chosen, **start})
+
+    def check_links(self) -> None:
+        """Links are for protocols that talk along the links of a graph."""
+        super().check_links()
+        if self.links and self.way.first not in ("graph", "graphs"):
+            raise InvalidValue(
+                f"--links {self.links}: {self.protocol} on {self.graph} does not go along the links of a graph; leave it out"
+            )
 
 
 NOISES = ("sigma", "gamma", "epsilon0")
@@ -448,6 +499,7 @@ def plan_settings(path: Path | None, flags: dict[str, Any]) -> Planning:
     settings = _load("plan", path, flags)
     assert isinstance(settings, Planning)
     settings.check()
+    settings.check_links()
     return settings
 
 

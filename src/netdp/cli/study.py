@@ -63,14 +63,54 @@ def new(
         str | None,
         typer.Option("--graph", "-g", help="Who talks to whom: ring:16, regular:16,6 …; see `netdp graphs`."),
     ] = None,
+    links: Annotated[
+        int, typer.Option("--links", help="Lay so many random rings over --graph; see `netdp plan --advise`.")
+    ] = 0,
+    links_seed: Annotated[
+        int | None,
+        typer.Option("--links-seed", help="Seed of the random links; by default one that nobody knew before."),
+    ] = None,
     epsilon: Annotated[float, typer.Option("--epsilon", help="At most so much is lost about anybody.")] = 1.0,
     delta: Annotated[float, typer.Option("--delta", help="… but for this chance.")] = 1e-6,
-    colluders: Annotated[int, typer.Option("--colluders", help="… to any so many parties together.")] = 1,
-    attempts: Annotated[int, typer.Option("--attempts", help="masked-sum: how often a party may publish.")] = 1,
-    absent: Annotated[
-        int, typer.Option("--absent", help="masked-sum: how many parties may be missing from an attempt.")
-    ] = 0,
-    protocol: Annotated[str, typer.Option("--protocol", "-p", help="masked-sum, ring-sum or gossip.")] = "masked-sum",
+    colluders: Annotated[
+        int | None, typer.Option("--colluders", help="… to any so many parties together; shuffle: besides the curator.")
+    ] = None,
+    attempts: Annotated[int, typer.Option("--attempts", help="How often a party may publish, where it may.")] = 1,
+    absent: Annotated[int, typer.Option("--absent", help="How many parties may be missing, where they may.")] = 0,
+    protocol: Annotated[
+        str,
+        typer.Option(
+            "--protocol",
+            "-p",
+            help="masked-sum, ring-sum, ring-histogram, walk-sum, walk-histogram, gossip, randomized-gossip or shuffle.",
+        ),
+    ] = "masked-sum",
+    steps: Annotated[int | None, typer.Option("--steps", help="walk-*: how many visits each token makes.")] = None,
+    tokens: Annotated[int | None, typer.Option("--tokens", help="walk-*: how many there are.")] = None,
+    rounds: Annotated[
+        int | None, typer.Option("--rounds", help="shuffle: hops of every report; ring-histogram: times round.")
+    ] = None,
+    wakes: Annotated[
+        int | None, typer.Option("--wakes", help="randomized-gossip: how often each party begins an exchange.")
+    ] = None,
+    pace: Annotated[
+        float | None, typer.Option("--pace", help="randomized-gossip: seconds between two of them, on average.")
+    ] = None,
+    refresh: Annotated[
+        float | None,
+        typer.Option("--refresh", help="randomized-gossip: all fresh noise of a party, in its initial variance."),
+    ] = None,
+    reporting: Annotated[
+        str | None, typer.Option("--reporting", help="shuffle: hand over all reports, or a single one.")
+    ] = None,
+    laziness: Annotated[
+        float | None, typer.Option("--laziness", help="shuffle: a report stays for a round with this chance.")
+    ] = None,
+    cover: Annotated[
+        int | None,
+        typer.Option("--cover", help="shuffle: through the curator's server, so many slots to each neighbour a round."),
+    ] = None,
+    curator: Annotated[str | None, typer.Option("--curator", help="shuffle: who collects; its name.")] = None,
     spread: Annotated[str | None, typer.Option("--spread", help="masked-sum: flood (the default) or average.")] = None,
     gather: Annotated[float, typer.Option("--gather", help="Seconds to wait for everybody at first.")] = 600.0,
     patience: Annotated[float, typer.Option("--patience", help="Seconds without news before giving up.")] = 60.0,
@@ -115,15 +155,18 @@ def new(
     if categories:
         asked["categories"] = tuple(tuple(part.strip() for part in one.split(",")) for one in categories)
     size = len(names)
+    network = _network(graph, size, links, links_seed)
     study = Study.plan(
         name, Task(**asked), names,
-        graph=graph or (f"complete:{size}" if size <= 8 else f"regular:{size},6,seed=0"),
+        graph=network,
         epsilon=epsilon, delta=delta, colluders=colluders, attempts=attempts, absent=absent, kind=protocol, spread=spread,
+        steps=steps, tokens=tokens, rounds=rounds, wakes=wakes, pace=pace, refresh=refresh, reporting=reporting, laziness=laziness,
+        cover=cover, curator=curator,
         timing={"gather": gather, "patience": patience}, nonce=secrets.token_hex(16),
     )  # fmt: skip
     study = study.complete(cards, where | _addresses(address))
     study.write(output)
-    _written(study, output, json)
+    _written(study, output, json, network if links else None)
 
 
 @app.command("complete")
@@ -189,9 +232,9 @@ def verify(file: File, json: Json = False) -> None:
     if not study.is_complete:
         raise Refused(f"the study {study.name!r} is a draft; it lacks {'; '.join(study.lacking)}")
     wrong = signatures.problems(study, signatures.read_all(file))
-    signed = [name for name in study.names if name not in wrong]
+    signed = [name for name in study.everybody if name not in wrong]
     epsilon = study.check_promise()
-    lines = [f'Study "{study.name}" {study.hash.hex()}', f"  signed by {len(signed)} of {study.n}"]
+    lines = [f'Study "{study.name}" {study.hash.hex()}', f"  signed by {len(signed)} of {len(study.everybody)}"]
     lines += [f"  {name}: {problem}" for name, problem in wrong.items()]
     lines.append(
         f"  the promise is kept: epsilon {epsilon:.4g} of {study.privacy.epsilon:g} at {study.privacy.delta:g}"
@@ -211,7 +254,7 @@ def _show(data: dict[str, Any], lines: list[str], as_json: bool) -> None:
     print(json.dumps(data, allow_nan=False) if as_json else "\n".join(lines))
 
 
-def _written(study: Study, path: Path, as_json: bool) -> None:
+def _written(study: Study, path: Path, as_json: bool, drawn: str | None = None) -> None:
     from netdp.peers.study.explained import facts, lines
 
     said = facts(study)
@@ -220,7 +263,12 @@ def _written(study: Study, path: Path, as_json: bool) -> None:
         if study.is_complete
         else ["To add what it lacks:", f"  netdp study complete {path} --card CARD --address NAME=HOST:PORT"]
     )
-    _show({"file": str(path), **said}, [*lines(said), "", f"Written to {path}.", *then], as_json)
+    links = [
+        f"It talks along {drawn}; every link of it is in the file.",
+        "Random links must be public, and drawn without a look at anybody's data.",
+    ]
+    shown = [*lines(said), "", f"Written to {path}.", *(links if drawn else []), *then]
+    _show({"file": str(path), **said} | ({"drawn": drawn} if drawn else {}), shown, as_json)
 
 
 def _may_write(path: Path, force: bool) -> None:
@@ -228,6 +276,22 @@ def _may_write(path: Path, force: bool) -> None:
 
     if path.exists() and not force:
         raise InvalidValue(f"{path} is there already; give another --output, or --force to overwrite it")
+
+
+def _network(graph: str | None, size: int, links: int, seed: int | None) -> str:
+    """The graph as text. Links are drawn here and now, when it is known who takes part; the study writes all of them out."""
+    import secrets
+
+    from netdp.errors import InvalidValue
+    from netdp.graphs.links import checked
+    from netdp.graphs.spec import linked
+
+    if graph is None and links:
+        raise InvalidValue(f"--links {links} lays random rings over a graph: give --graph, such as ring:{size}")
+    if seed is not None and not links:
+        raise InvalidValue("--links-seed is about random links; give --links (for example 2), or leave it out")
+    plain = graph or (f"complete:{size}" if size <= 8 else f"regular:{size},6,seed=0")
+    return linked(plain, *checked(links, secrets.randbits(63) if seed is None else seed))
 
 
 def _single(columns: list[str]) -> str:
