@@ -16,12 +16,19 @@ drift towards each other,
 and then the two that woke exchange x and take, with d = x_u − x_w,  x_u − d/2,  x_w + d/2,  z_u − ζd,  z_w + ζd. With μ =
 λ₂(L_p) and R the largest resistance of an edge under the conductances p, θ = √(μ/2R), τ = (1 − e^{−2θ})/2 and ζ = θ/2μ.
 Sums of x and of z stay.
+
+**Refreshed** (ours): a party adds fresh noise before every send but its first, of variance r·σ²·n/(2·steps). There are at most
+2·steps sends, so all of it together counts in the mean at most r times as much as the initial noise.
+
+**On a grid** it is what a wire can carry: states are whole numbers of steps, and the mean of two is shared out to the last
+unit (`netdp.protocols.exchange`).
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -32,9 +39,11 @@ from netdp.graphs import Graph, as_graph
 from netdp.graphs.mixing import Mixing, as_mixing, mixing_matrix
 from netdp.graphs.spectrum import DENSE_LIMIT
 from netdp.numerics.arrays import FloatArray, IntArray
-from netdp.numerics.checks import count, scale, switch
+from netdp.numerics.checks import count, finite_variance, non_negative, scale, switch
 
 from .base import OnGraph
+from .gossip import MOST_STEPS
+from .grid import grid_distance, grid_step, power_below, squared_steps
 
 IDLE = -1  # both ends of a step in which nobody wakes
 
@@ -54,6 +63,10 @@ class RandomizedGossip(OnGraph):
         over is the probability that a step passes idle.
     accelerated : with momentum: every party holds a second number, and both drift towards each other at every step; on slow
         graphs far fewer steps do the same work, on fast ones no fewer.
+    refresh : r ≥ 0; fresh noise of variance r·σ²·n/(2·steps) is added before every send of a party but its first.
+    grid : None for real numbers; or the step of a grid, a power of two: states are then whole numbers of steps.
+        `netdp.accounting.gossip.exchanges.wire_grid` proposes one.
+    dimension : how many numbers a value has, at most. On a grid every one of them is rounded.
 
     >>> from netdp import graphs
     >>> p = RandomizedGossip(graphs.ring(4), steps=6, sigma=1.0)
@@ -71,6 +84,9 @@ class RandomizedGossip(OnGraph):
     mixing: Mixing = "metropolis"
     probabilities: tuple[float, ...] | None = None
     accelerated: bool = False
+    refresh: float = 0.0
+    grid: float | None = None
+    dimension: int = 1
 
     def __post_init__(self) -> None:
         self._set(graph=as_graph(self.graph, "RandomizedGossip"))
@@ -83,6 +99,57 @@ class RandomizedGossip(OnGraph):
         self._set(mixing=as_mixing(self.mixing, self.graph), accelerated=switch("accelerated", self.accelerated))
         if self.probabilities is not None:
             object.__setattr__(self, "probabilities", self._checked(self.probabilities))
+        self._set(refresh=non_negative("refresh", self.refresh), dimension=count("dimension", self.dimension))
+        finite_variance("refresh", self.refresh, self.sigma)
+        self._set(grid=grid_step(self.grid))
+        if self.accelerated and (self.refresh > 0 or self.grid is not None):
+            raise InvalidValue(
+                "accelerated randomized gossip with fresh noise or on a grid is not proved: set accelerated=False, or refresh=0 "
+                "and grid=None"
+            )
+        if self.grid is not None:
+            self._check_grid(self.grid)
+
+    def _check_grid(self, step: float) -> None:
+        if self.sigma < step:
+            raise InvalidValue(
+                f"sigma={self.sigma:g} is less than one step of the grid {step:g}; give a grid of at most "
+                f"{power_below(self.sigma)!r}"
+            )
+        noise = self.start_variance + 2 * self.steps * self.fresh_variance
+        if 64 * noise > MOST_STEPS**2 or self.sensitivity / step > MOST_STEPS // 4:
+            raise InvalidValue(
+                f"the grid {step:g} is too fine for sigma={self.sigma:g}, refresh={self.refresh:g} and "
+                f"sensitivity={self.sensitivity:g}: all noise together may have a deviation of 2⁵⁷ steps, Δ 2⁵⁸, so that states "
+                "are 64-bit numbers; give a coarser grid"
+            )
+
+    @property
+    def step(self) -> float:
+        """The step of the grid; refuses where there is none."""
+        if self.grid is None:
+            raise InvalidValue("this RandomizedGossip is in real numbers and has no grid; state grid=, a power of two")
+        return self.grid
+
+    @property
+    def start_variance(self) -> int:
+        """On a grid: the parameter of the initial noise, σ² in squared steps, rounded up."""
+        return squared_steps(Fraction(self.sigma) ** 2, self.step)
+
+    @property
+    def fresh_variance(self) -> int:
+        """On a grid: the parameter of the fresh noise before one send, in squared steps, rounded up; 0 without refresh."""
+        return squared_steps(Fraction(self.refresh) * Fraction(self.sigma) ** 2 * self.n / (2 * self.steps), self.step)
+
+    @property
+    def refresh_variance(self) -> float:
+        """The variance of the fresh noise before one send, r·σ²·n/(2·steps)."""
+        return self.refresh * self.sigma**2 * self.n / (2 * self.steps)
+
+    @property
+    def distance(self) -> float:
+        """How far apart, in grid steps and L2 norm, two values of one party can be after rounding."""
+        return grid_distance(self.sensitivity, self.step, self.dimension)
 
     def _checked(self, given: Any) -> tuple[float, ...]:
         chances = np.asarray(given, dtype=np.float64)
@@ -169,4 +236,17 @@ class RandomizedGossip(OnGraph):
         return (
             f"{self.graph.name}: {self.n:,} parties, {self.graph.m:,} edges; {'accelerated ' if self.accelerated else ''}"
             f"randomized gossip, {self.steps:,} steps of one edge each, σ={self.sigma:g} Δ={self.sensitivity:g}"
+            f"{f' refresh={self.refresh:g}' if self.refresh else ''}"
+            f"{f' on a grid of {self.grid:g}' if self.grid is not None else ''}"
         )
+
+
+def waking_alike(graph: Graph) -> tuple[float, ...]:
+    """The probability of every edge if all parties wake equally often and each turns to any of its neighbours alike.
+
+    >>> from netdp import graphs
+    >>> waking_alike(graphs.path(3))
+    (0.5, 0.5)
+    """
+    u, w = graph.edges().T
+    return tuple(((1.0 / graph.degrees[u] + 1.0 / graph.degrees[w]) / graph.n).tolist())

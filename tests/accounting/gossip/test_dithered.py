@@ -10,8 +10,8 @@ from scipy import stats
 import netdp
 from netdp import Gossip, account, graphs, pairwise
 from netdp.accounting.gossip.dithered import (
-    _curve,
     first_value_delta,
+    grid_curve,
     in_real_arithmetic,
     transcript_distance,
     wire_grid,
@@ -188,7 +188,7 @@ def test_one_round_is_the_first_value():
 def test_what_mixing_cancels_is_not_nothing_on_a_grid():
     p = Gossip(graphs.ring(4), rounds=3, sigma=2.0, refresh=1.0, grid=2.0**-20)
     apart = transcript_distance(p)
-    curve = _curve(p, np.array([-1.0, 0.0, 0.5]), apart, 4)
+    curve = grid_curve(p, np.array([-1.0, 0.0, 0.5]), apart, 4)
     assert (curve.deltas[0] == 0).all()
     assert curve.deltas[1, 0] == pytest.approx(2 * apart)
     assert (curve.deltas[2] >= curve.deltas[1]).all()

@@ -50,7 +50,7 @@ from netdp.numerics.checks import probability
 from netdp.privacy import Adjacency, Claim, Guarantee, Observers, ProfileCurve, SharedCurve, gaussian_delta
 from netdp.protocols import Gossip
 from netdp.protocols.gossip import MOST_STEPS
-from netdp.protocols.grid import power_below, squared_steps
+from netdp.protocols.grid import GossipOnAGrid, power_below, squared_steps
 from netdp.views import GossipView, observer_set
 
 from .exact import exact_loss, factors
@@ -60,7 +60,8 @@ REFERENCES = (
     "netdp, docs/guarantees.md#refresh: the loss in real numbers.",
     "C. Canonne, G. Kamath, T. Steinke. The Discrete Gaussian for Differential Privacy. NeurIPS, 2020.",
 )
-_OUT_OF_REACH = -1.0
+OUT_OF_REACH = -1.0
+"""Stands for the factor of a party whose value cannot have reached the observers."""
 _LEVELS = 40  # losses for which the ε of the table are laid out
 _ENTRIES = 20_000_000  # of the table of all parties
 
@@ -83,7 +84,7 @@ def loss_on_a_grid(protocol: Gossip, observers: tuple[int, ...], progress: Progr
         found = factors(GossipView(protocol.replace(grid=None), observers), progress)
         factor, notes = found.values, found.notes
     # nothing at all is not the same as a factor of zero: rounding may carry what mixing cancels
-    factor = np.where(reached, factor, _OUT_OF_REACH)
+    factor = np.where(reached, factor, OUT_OF_REACH)
     factor[list(observers)] = np.nan
     return stated_on_a_grid(protocol, factor, notes)
 
@@ -91,11 +92,11 @@ def loss_on_a_grid(protocol: Gossip, observers: tuple[int, ...], progress: Progr
 def stated_on_a_grid(protocol: Gossip, factor: FloatArray, notes: tuple[str, ...] = ()) -> Guarantee:
     """The loss on the grid whose ideal in real numbers has these factors; nan at observers, −1 for parties out of reach."""
     n, apart = protocol.n, transcript_distance(protocol)
-    far = factor == _OUT_OF_REACH
+    far = factor == OUT_OF_REACH
     if math.isinf(apart):
         factor = np.where(far | np.isnan(factor), factor, 1.0)
     kinds, which = np.unique(factor, return_inverse=True)  # nan, if there is one, comes last
-    curve = _curve(protocol, kinds[~np.isnan(kinds)], apart, n)
+    curve = grid_curve(protocol, kinds[~np.isnan(kinds)], apart, n)
     return Guarantee(
         curve=SharedCurve(curve, np.where(np.isnan(factor), -1, which.reshape(n))),
         adjacency=Adjacency.REPLACE,
@@ -127,7 +128,7 @@ def _distance(protocol: Gossip, start: int, fresh: int) -> float:
     return (absorbed + drawn + lost) * (1 + 1e-12)
 
 
-def first_value_delta(protocol: Gossip, epsilon: FloatArray, parties: int = 1) -> FloatArray:
+def first_value_delta(protocol: GossipOnAGrid, epsilon: FloatArray, parties: int = 1) -> FloatArray:
     """δ of one number (or vector) with the initial noise of so many parties, moved by `distance`: local DP if it is one."""
     variance = parties * protocol.start_variance
     apart = protocol.dimension * sum_distance(min(protocol.start_variance, 2**40), parties)  # falls with the variance
@@ -141,11 +142,11 @@ def first_value_delta(protocol: Gossip, epsilon: FloatArray, parties: int = 1) -
     return np.minimum.accumulate(np.minimum(found, 1.0))
 
 
-def _mu(protocol: Gossip, factor: FloatArray) -> FloatArray:
+def _mu(protocol: GossipOnAGrid, factor: FloatArray) -> FloatArray:
     return np.sqrt(factor) * (protocol.distance * protocol.step / protocol.sigma) * (1 + 8 * UNIT)
 
 
-def _curve(protocol: Gossip, kinds: FloatArray, apart: float, n: int) -> ProfileCurve:
+def grid_curve(protocol: GossipOnAGrid, kinds: FloatArray, apart: float, n: int) -> ProfileCurve:
     """One row for every factor: the least of the amplified bound and of local DP."""
     mu = _mu(protocol, np.maximum(kinds, 0.0))
     points = _points(np.append(mu[mu > 0], _mu(protocol, np.ones(1))), n)
@@ -154,7 +155,7 @@ def _curve(protocol: Gossip, kinds: FloatArray, apart: float, n: int) -> Profile
     with np.errstate(over="ignore"):
         added = (1 + np.exp(points)) * apart * (1 + 8 * UNIT)
     for row, kind, one in zip(rows, kinds.tolist(), mu.tolist(), strict=True):
-        if kind != _OUT_OF_REACH:
+        if kind != OUT_OF_REACH:
             amplified = added + (np.asarray(gaussian_delta(one, points)) if one > 0 else 0.0)
             row[:] = np.minimum.accumulate(np.minimum(amplified, alone))
     return ProfileCurve(points, rows)
@@ -221,7 +222,7 @@ def wire_grid(protocol: Gossip, delta: float, *, epsilon: float = 10.0) -> float
 def _local(protocol: Gossip) -> Guarantee:
     if protocol.grid is None:
         return local_in_real_numbers(protocol)
-    return said(_published(protocol, 1), "every party publishes its own noisy value, on the grid", factor=1.0)
+    return said(published_on_a_grid(protocol, 1), "every party publishes its own noisy value, on the grid", factor=1.0)
 
 
 @curator.register
@@ -231,10 +232,11 @@ def _curator(protocol: Gossip) -> Guarantee:
     said_of = (
         "a curator that everybody trusts sees all values, and only the sum with everybody's noise, on the grid, is seen"
     )
-    return said(_published(protocol, protocol.n), said_of, factor=1.0 / protocol.n)
+    return said(published_on_a_grid(protocol, protocol.n), said_of, factor=1.0 / protocol.n)
 
 
-def _published(protocol: Gossip, parties: int) -> ProfileCurve:
+def published_on_a_grid(protocol: GossipOnAGrid, parties: int) -> ProfileCurve:
+    """The curve of a single noisy value, or of a sum with the noise of so many parties, that everybody sees."""
     points = _points(_mu(protocol, np.array([1.0 / parties])), 1)
     return ProfileCurve(points, first_value_delta(protocol, points, parties))
 

@@ -31,9 +31,10 @@ from netdp.errors import InvalidValue, Unsupported
 from netdp.numerics.arrays import FloatArray, IntArray, Progress
 from netdp.privacy import Claim, Guarantee, ProfileCurve, gaussian_delta, gaussian_epsilon
 from netdp.protocols import PushSum, RandomizedGossip, VaryingGossip
-from netdp.views import MomentumView, PushView, SequenceView, exchanged
+from netdp.views import ExchangeLogs, ExchangeView, MomentumView, PushView, SequenceView, exchanged
 
 from . import chain
+from . import exchanges as refreshed
 from .exact import Factors
 from .statements import certified_statement, published_statement
 from .states import state_factors
@@ -72,14 +73,21 @@ def _randomized(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Guarantee:
-    """`transcript`: of a run, or its edges (steps, 2). Without it: an estimate over `samples` sequences from `seed`.
+    """`transcript`: of a run, its edges (steps, 2) or the logs of its parties. Without it: an estimate over `samples`
+    sequences from `seed`; on a grid local DP, which is certain.
 
     By default 20,000 sequences, fewer for large protocols. On a ring of 32 with 64 steps and σ = 2Δ that takes 4 s, and ε of
     the party five hops away at δ = 1e-6 (0.68; one sequence in 130 reaches the observer at all) came out between 0.55 and
     0.77 with 16 seeds.
     """
-    if transcript is None:
+    if transcript is None and protocol.grid is None:
         return _estimate(protocol, observers, samples, seed, progress)
+    if transcript is None:
+        return refreshed.before_the_run(protocol, observers)
+    if isinstance(transcript, ExchangeLogs) or protocol.grid is not None or protocol.refresh > 0:
+        logs = transcript if isinstance(transcript, ExchangeLogs) else None
+        logs = logs or ExchangeLogs.of_edges(protocol.n, exchanged(protocol, transcript))
+        return refreshed.loss_of_exchanges(protocol, observers, logs)
     result = _given(protocol, observers, exchanged(protocol, transcript), progress)
     notes = ("the edges are drawn without regard to the values, and known to the observers", *result.notes)
     return certified_statement(protocol, result.values, observers, result.claim, result.slack, notes)
@@ -89,6 +97,8 @@ def _given(
     protocol: RandomizedGossip, observers: tuple[int, ...], edges: IntArray, progress: Progress | None = None
 ) -> Factors:
     """The exact factors on known edges."""
+    if protocol.refresh > 0:
+        return refreshed.factors(protocol, ExchangeView(ExchangeLogs.of_edges(protocol.n, edges), observers))
     if protocol.accelerated:
         return state_factors(MomentumView(protocol, observers, edges), progress)
     return chain.factors(SequenceView(protocol, observers, edges), progress)
@@ -104,6 +114,8 @@ def _corollary2(protocol: RandomizedGossip, observers: tuple[int, ...], *, trans
         raise Unsupported(
             "Corollary 2 is about plain randomized gossip; the paper has no formula for the accelerated one"
         )
+    if protocol.refresh > 0 or protocol.grid is not None:
+        raise Unsupported("Corollary 2 knows no fresh noise and no grid; ask for it with refresh=0 and grid=None")
     factor = muffliato_randomized.corollary2(protocol, observers, exchanged(protocol, transcript))
     return published_statement(protocol, factor, observers, muffliato_randomized.ERRATA)
 
@@ -122,7 +134,7 @@ def _estimate(
     sequence = np.random.SeedSequence(seed)
     for i, state in enumerate(sequence.generate_state(samples).tolist()):
         edges = protocol.draw(state)
-        plain = n <= _MAX_PROJECTED and not protocol.accelerated
+        plain = n <= _MAX_PROJECTED and not protocol.accelerated and protocol.refresh == 0
         quick = chain.projected(SequenceView(protocol, observers, edges)) if plain else None
         drawn[i] = _given(protocol, observers, edges).values if quick is None else quick
         if progress is not None:
