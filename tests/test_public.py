@@ -42,6 +42,7 @@ PUBLIC = [
     "WalkHistogram",
     "WalkSum",
     "account",
+    "advise_links",
     "calibrate",
     "expected_error",
     "graphs",

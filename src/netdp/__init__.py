@@ -49,6 +49,7 @@ _PUBLIC = {
     "WalkHistogram": "netdp.protocols",
     "WalkSum": "netdp.protocols",
     "account": "netdp.accounting",
+    "advise_links": "netdp.planning",
     "calibrate": "netdp.planning",
     "expected_error": "netdp.utility",
     "limits": "netdp.utility",
@@ -113,6 +114,7 @@ __all__ = [  # pinned by tests/test_public.py
     "WalkHistogram",
     "WalkSum",
     "account",
+    "advise_links",
     "calibrate",
     "expected_error",
     "graphs",
@@ -132,6 +134,7 @@ if TYPE_CHECKING:
     from netdp.planning import Plan, Policy
     from netdp.planning.calibrate import calibrate
     from netdp.planning.gossip.plan import plan
+    from netdp.planning.links import advise_links
     from netdp.privacy import Guarantee, Observers
     from netdp.protocols import (
         Central,

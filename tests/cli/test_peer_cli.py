@@ -12,6 +12,7 @@ import stat
 import subprocess
 import sys
 import time
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -227,17 +228,43 @@ def listening(process, errors):
     raise AssertionError("".join(errors))
 
 
-def test_stopped_by_a_signal_it_goes_on_and_afterwards_shows_the_answer_again(pair):
+def looked(run, folder, process, errors):
+    """What is told from outside about a peer that waits for birch."""
+    home = str(folder / "home")
+    code, out, _ = run("peer", "status", "--home", home, "--json")
+    told = json.loads(out)
+    assert (code, told["running"], told["pid"]) == (0, True, process.pid), out
+    assert list(told["last"]["unlinked"]) == ["birch"]
+    code, out, _ = run("peer", "status", "--home", home)
+    assert code == 0
+    assert re.search(r"links +0 of 1\n +without +birch, for \d+ s", out), out
+    (port,) = re.findall(r"metrics on port (\d+)", "".join(errors))
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=SECONDS) as page:
+        text = page.read().decode()
+    assert "netdp_answered -1.0" in text
+    assert "netdp_ledger_rows 0.0" in text
+    assert "birch" not in text
+
+
+def test_stopped_by_a_signal_it_goes_on_and_afterwards_shows_the_answer_again(run, pair):
     words = ("peer", "run", "study.toml", "--home", "home", "--data", "waits.csv")
     ash, birch = pair
     with processes() as start:
         for number, status in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
-            first, errors = start(words, ash), []
+            first, errors = start((*words, "--log", "peer.log", "--metrics", "127.0.0.1:0"), ash), []
             listening(first, errors)
+            looked(run, ash, first, errors)
             first.send_signal(number)
             code, out, err = finish(first)
             assert (code, out) == (status, ""), "".join(errors) + err
-            assert "goes on from where it was" in err
+            assert "nothing was published so far. Start the same command again, and it goes on from where it was" in err
+            code, out, _ = run("peer", "status", "--home", str(ash / "home"))
+            assert (code, f"with status {status}" in out) == (3, True), out
+        logged = [json.loads(line) for line in (ash / "peer.log").read_text().splitlines()]
+        assert [(one["event"], one.get("starts"), one.get("signal"), one.get("exit")) for one in logged
+                if one["event"] in ("starting", "stopping", "stopped")] == [
+            ("starting", 1, None, None), ("stopping", None, 15, None), ("stopped", None, None, 143),
+            ("starting", 2, None, None), ("stopping", None, 2, None), ("stopped", None, None, 130)]  # fmt: skip
         both = [start((*words, "--json", "--record", "frames"), folder) for folder in (ash, birch)]
         ends = [finish(process) for process in both]
         assert [code for code, _, _ in ends] == [0, 0], ends

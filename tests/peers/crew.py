@@ -6,6 +6,7 @@ fork server's children find this module by name: the folder of this file is on `
 """
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import os
@@ -14,11 +15,14 @@ import struct
 import time
 from pathlib import Path
 
+import mischief
 import numpy as np
 
 from netdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from netdp.peers import peer as peers
 from netdp.peers.identity import Identity
+from netdp.peers.kinds import RUNNING
+from netdp.peers.ledger.entries import CORRECTS
 from netdp.peers.ledger.policy import Policy
 from netdp.peers.ledger.store import Store
 from netdp.peers.messages import Item, Kind, decode
@@ -61,10 +65,22 @@ def mortal(home, study, data, events, record=None):
         rest = file.with_suffix(".new")
         rest.write_text(json.dumps(deaths[1:]))
         rest.rename(file)
-        arm(*deaths[0])
+        for order in deaths[0] if isinstance(deaths[0][0], list) else [deaths[0]]:  # one, or several in one life
+            if not mischief.inflict(home, *order):
+                arm(*order)
+    if (routes := Path(home) / "routes.json").exists():
+        mischief.reroute(json.loads(routes.read_text()))
+    trust(home)
     if (meeting := Path(home).parent / "meeting").exists():
         meet(meeting, Path(home).name)
     party_process(home, study, data, events, record)
+
+
+def trust(home):
+    """In a rough crew the promise is not checked: neither by this process."""
+    if (Path(home).parent / "unchecked").exists():
+        Study.check_promise = lambda study: 0.0
+        Policy.check = lambda *arguments: []
 
 
 def meet(meeting, name):
@@ -100,6 +116,7 @@ def arm(moment, k=1):
     owner, name = {
         "send": (GrpcTransport, "send"),
         "contribution": (GrpcTransport, "send"),
+        "word": (GrpcTransport, "send"),
         "frame": (peers.Peer, "received"),
         "spend": (Store, "spend"),
         "vote": (Store, "put_vote"),
@@ -108,6 +125,8 @@ def arm(moment, k=1):
     inner = getattr(owner, name)
 
     def counts(arguments):
+        if what == "word":
+            return mischief.says_something(arguments[0], arguments[2])
         if what != "contribution":
             return True
         me = arguments[0].me
@@ -145,17 +164,63 @@ def arm(moment, k=1):
 # ── studies ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+class Words:
+    """Everything that was ever said, over all lives: whether something was said in two ways."""
+
+    def __init__(self):
+        self.said, self.ways = {}, {}
+
+    def hear(self, me, to, message):
+        """A message of party `me` on its way."""
+        if not isinstance(message, Item):
+            return
+        key = message.key
+        self.said.setdefault(key if key.kind.is_signed else (key, to), set()).add(message.body)
+        if not key.kind.is_signed:
+            assert key.author == me, f"p{me} sent what only p{key.author} may say: {key}"
+        if key.kind == Kind.TOKEN:
+            self.ways.setdefault(key, set()).add(to)
+
+    def check(self):
+        """An item that is passed on has one body; one for a neighbour has one body for each; a token goes one way."""
+        double = {place: len(bodies) for place, bodies in self.said.items() if len(bodies) > 1}
+        assert not double, f"said in two ways: {double}"
+        forked = {key: to for key, to in self.ways.items() if len(to) > 1}
+        assert not forked, f"a token went two ways: {forked}"
+
+
 MEAN = Task(kind="mean", column="x", bounds=(0, 120))
 
 
-class Crew:
-    """A settled study of n parties in a folder, with data, ready for `netdp.peers.up.up`."""
+@contextlib.contextmanager
+def roughly(kind):
+    """Plan with noise that is surely drawable, instead of the least: for tests of all but the noise, in less time."""
+    running = RUNNING[kind]
+    least, check = running.least, Study.check_promise
+    running.least = lambda study: study.settings.model_dump(mode="json")
+    Study.check_promise = lambda study: 0.0
+    try:
+        yield
+    finally:
+        running.least, Study.check_promise = least, check
 
-    def __init__(self, folder, n, graph, *, protocol="masked-sum", task=MEAN, gather=40.0, patience=30.0, **options):
+
+class Crew:
+    """A settled study of n parties in a folder, with data, ready for `netdp.peers.up.up`.
+
+    rough   any noise will do, and the promise is not checked: neither takes time
+    """
+
+    def __init__(
+        self, folder, n, graph, *, protocol="masked-sum", task=MEAN, gather=40.0, patience=30.0, rough=False, **options
+    ):
         self.folder, names = folder, [f"p{u}" for u in range(n)]
-        draft = Study.plan("crew", task, names, graph=graph, epsilon=2.0, delta=1e-6, kind=protocol, **options)
-        draft = draft.replace(timing={"gather": gather, "patience": patience})
-        self.study, self.path = settle(draft, folder)
+        with roughly(protocol) if rough else contextlib.nullcontext():
+            draft = Study.plan("crew", task, names, graph=graph, epsilon=2.0, delta=1e-6, kind=protocol, **options)
+            draft = draft.replace(timing={"gather": gather, "patience": patience})
+            self.study, self.path = settle(draft, folder)
+        if rough:
+            (folder / "unchecked").touch()
         table = folder / "data.csv"
         table.write_text("party,x\n" + "".join(f"{name},{37 * u % 121}\n" for u, name in enumerate(names)))
         self.data = deal(self.study, table, folder)
@@ -166,7 +231,7 @@ class Crew:
         """All parties as processes that die as they were told; their clocks start together."""
         meeting = self.folder / "meeting"
         meeting.mkdir()
-        (meeting / "_size").write_text(str(len(options.get("only", self.study.names))))
+        (meeting / "_size").write_text(str(len(set(options.get("only", self.study.names)) & set(self.study.names))))
         return up(self.study, self.path, self.data, self.folder, **{"target": mortal, "record": self.record} | options)
 
     def sign(self, study, path):
@@ -182,17 +247,30 @@ class Crew:
         return json.loads(file.read_text()) if file.exists() else []
 
     def home(self, u):
-        return self.folder / f"p{u}"
+        return self.folder / self.study.everybody[u]
 
     def said(self):
         """Every contribution in what the parties recorded, over all their lives: key → the bodies under it."""
         said = {}
         for file in self.record.glob("*.frames"):
-            for _, frame in frames(file):
+            for to, frame in frames(file):
                 for message in decode(frame):
                     if isinstance(message, Item) and message.key.kind != Kind.VOTE:
-                        said.setdefault(message.key, set()).add(message.body)
+                        key = message.key  # of what goes to one neighbour there is one per key and receiver
+                        key = key if key.kind.is_signed else key._replace(index=(key.index, to))
+                        said.setdefault(key, set()).add(message.body)
         return said
+
+    def secret(self, u):
+        return Identity.load(self.home(u)).noise_secret
+
+    def written(self, u, attempt):
+        """The secret half of what a party drew for an attempt."""
+        with Store.open(self.home(u) / "peer.db", read_only=True) as store:
+            return store.contribution(self.study.hash, attempt).secret
+
+    def rows(self, u):
+        return self.study.task.rows(self.data[self.study.names[u]])
 
     def expected(self, attempt, roster):
         """The total that follows from every party's data and secret, computed here a second time, and its digest."""
@@ -201,8 +279,7 @@ class Crew:
         where = context(study.hash, attempt, roster)
         steps = 0
         for u in roster:
-            secret = Identity.load(self.home(u)).noise_secret
-            rows = study.task.rows(self.data[study.names[u]])
+            secret, rows = self.secret(u), self.rows(u)
             if isinstance(protocol, MaskedSum):
                 integers = quantised(protocol, rows[0])
                 words = noise_words(secret, where, integers.astype("<i8").tobytes())
@@ -237,8 +314,12 @@ class Crew:
 
     def check_files(self):
         """No contribution under two bodies; every ledger verifies and holds exactly what its party contributed."""
-        said = self.said()
-        assert said == {} or all(len(bodies) == 1 for bodies in said.values()), said
+        said, words = self.said(), Words()
+        for file in self.record.glob("*.frames"):
+            for to, frame in frames(file):
+                for message in decode(frame):
+                    words.hear(self.study.index(file.stem), to, message)
+        words.check()
         for u in range(self.study.n):
             home = self.home(u)
             if not (home / "peer.db").exists():
@@ -246,12 +327,12 @@ class Crew:
             with Store.open(home / "peer.db") as store:
                 store.verify(Identity.load(home).card)
                 entries = store.entries()
-                spent = {entry.attempt for entry in entries}
-                assert len(spent) == len(entries) <= self.study.privacy.attempts
+                spent = {entry.attempt for entry in entries if entry.attempt < CORRECTS}
+                assert len(spent) == sum(entry.attempt < CORRECTS for entry in entries) <= self.study.privacy.attempts
                 for key, bodies in said.items():
                     if key.kind == Kind.CONTRIBUTION and key.author == u:
                         assert bodies == {store.contribution(self.study.hash, key.attempt).body}
-                    elif key.author == u:  # states, tokens, totals follow from what was written down first
+                    elif key.author == u and key.kind != Kind.FALLBACK:  # all else follows from what was written first
                         assert key.attempt in spent
 
     def spent(self, u):

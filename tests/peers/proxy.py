@@ -8,7 +8,8 @@ class RecordingProxy:
     """Listens on a free port of the loopback and passes everything on to `target` ("host:port").
 
     `sent` and `answered` hold the bytes of callers and of the target. `cut` breaks all connections, `deaf` makes the
-    proxy swallow everything silently, as a network that loses packets.
+    proxy swallow everything silently, as a network that loses packets; `hold` keeps everything back until `flow`, as a
+    network that was cut in two and mended while the senders tried again.
     """
 
     def __init__(self, target):
@@ -16,6 +17,8 @@ class RecordingProxy:
         self.sent, self.answered = bytearray(), bytearray()
         self.deaf = self._closed = False
         self._writers, self._tasks = set(), set()
+        self._flowing = asyncio.Event()
+        self._flowing.set()
 
     @property
     def recorded(self):
@@ -28,12 +31,19 @@ class RecordingProxy:
 
     async def __aexit__(self, *_):
         self._closed = True
+        self.flow()
         self._server.close()
         for _ in range(5):  # connections that were accepted just now
             await asyncio.sleep(0)
         self.cut()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.sleep(0)  # sockets are closed by the loop's next step
+
+    def hold(self):
+        self._flowing.clear()
+
+    def flow(self):
+        self._flowing.set()
 
     def cut(self):
         for writer in list(self._writers):
@@ -63,6 +73,7 @@ class RecordingProxy:
         with contextlib.suppress(OSError):
             while data := await reader.read(1 << 16):
                 record += data
+                await self._flowing.wait()
                 if not self.deaf:
                     writer.write(data)
                     await writer.drain()

@@ -396,9 +396,13 @@ def test_versions_and_formats(place, monkeypatch):
     monkeypatch.setattr(real, "__version__", "99.0")
     check, _, _ = probed(place)
     assert (check.status, check.facts["netdp"]) == ("warn", "99.0")
-    monkeypatch.setattr(real, "FORMAT", 99)
+    monkeypatch.setattr(real, "NEWEST", 99)  # a later version that still speaks ours
     check, _, _ = probed(place)
-    assert (check.status, "format 99" in check.said) == ("fail", True)
+    assert (check.status, check.facts["format"]) == ("warn", 99)
+    monkeypatch.setattr(real, "OLDEST", 98)
+    check, _, _ = probed(place)
+    assert (check.status, check.way_out) == ("fail", "install a newer netdp here")
+    assert "it speaks formats 98 to 99 (netdp 99.0), we speak format" in check.said
 
 
 @pytest.mark.parametrize(
@@ -420,7 +424,7 @@ def test_only_the_direction_that_is_dialled_is_needed(place, me, seen, asked, wa
 
 def test_a_smaller_neighbour_that_never_asked_is_mentioned(place):
     study = Study.read(place / "study.toml")
-    told = {"netdp": reach.__version__, "format": reach.FORMAT, "time": 0.0}
+    told = {"netdp": reach.__version__, "format": reach.NEWEST, "oldest": reach.OLDEST, "time": 0.0}
     assert reach._verdict(study, 2, 1, reach._Seen(hello=told), False, 9.0).status == "warn"
     assert reach._verdict(study, 0, 1, reach._Seen(hello=told), False, 9.0).status == "ok"
 
@@ -435,7 +439,7 @@ def test_hello_is_for_listed_parties_whatever_their_number(place):
         async with listening(place, "birch") as (transport, _):
             for name in ("ash", "cedar"):
                 told = await real.hello(Identity.load(place / name), study.card(1), study.address(1))
-                assert set(told) == {"netdp", "format", "time"}
+                assert set(told) == {"netdp", "format", "oldest", "time"}
             assert transport.asked == {0, 2}
             with pytest.raises(LinkLost):  # not in the list
                 await real.hello(Identity.create(place / "stranger", "ash"), study.card(1), study.address(1))

@@ -7,7 +7,7 @@ import pytest
 
 from netdp.errors import NetdpError, Refused
 from netdp.mechanisms.discrete_gaussian import DiscreteGaussian
-from netdp.peers.hand import Pen, longest_bodies
+from netdp.peers.hand import Pen
 from netdp.peers.identity import Identity
 from netdp.peers.ledger.store import Store
 from netdp.peers.messages import Item, Key, Kind, roster_body, roster_digest, signed_bytes
@@ -212,9 +212,9 @@ def test_all_noise_of_a_token_or_of_gossip_is_written_at_once(identities, tmp_pa
     written[3].vote(1, ROSTER)
     item = written[3].contribute(1, ROSTER)
     assert item.body == roster_digest(ROSTER), "nothing of it is published"
-    numbers = written[3]._written(1, 1)
-    assert numbers.shape == (study.protocol().rounds, 1)
-    assert written[3]._written(1, 1).tolist() == numbers.tolist()
+    numbers = written[3].written(1)
+    assert len(numbers) == 8 * study.protocol().rounds
+    assert written[3].written(1) == numbers
     for store in stores:
         store.close()
 
@@ -223,7 +223,7 @@ def test_bodies_have_the_length_that_is_allowed(identities, tmp_path):
     study = made_study(identities)
     written, stores = pens(identities, study, tmp_path, values(study))
     written[0].vote(1, ROSTER)
-    longest = longest_bodies(study)
+    longest = study.running.longest()
     assert len(written[0].contribute(1, ROSTER).body) == longest[Kind.CONTRIBUTION]
     assert len(written[0].vote(1, ROSTER).body) == longest[Kind.VOTE]
     for store in stores:

@@ -22,6 +22,7 @@ from netdp.peers.spreads.randomized import Pace
 from netdp.peers.study import Study
 from netdp.peers.study.task import Task
 from netdp.peers.transport.memory import MemoryNetwork, VirtualClock
+from netdp.peers.up import UpResult
 from netdp.protocols.exchange import LARGEST
 from netdp.simulate import randomized as simulated
 from netdp.views import ExchangeLogs
@@ -119,7 +120,7 @@ def test_it_goes_on_without_who_stays_away(when):
         # what it wrote down and nobody got may be in its log only: without the log it is one of those who look
         logs = world.logs(but=[2])
         loss = account(world.protocol, [0], transcript=logs)
-        assert np.isnan(loss.factor[2])
+        assert loss.factor[2] == 1  # of itself no more is known than that its first value had noise
         assert loss.worst_epsilon(1e-6) <= account(world.protocol, [0]).worst_epsilon(1e-6)
         torn += len(world.logs().torn)
     assert torn > 0 or when == "before"
@@ -172,6 +173,17 @@ def test_who_was_stopped_does_not_take_it_for_silence():
         one.go(after=one.world.pace.quiet / 9)
     assert one.spread.answer is not None  # now it was looking all the time
     assert one.spread.absent == {0, 1, 2}
+
+
+def test_who_found_neighbours_busy_says_so():
+    """Everybody offers all the time, over links that are slower than the pace: the prediction is for offers taken up."""
+    world = Exchanges(graphs.complete(5), wakes=12, seed=1)
+    world.pace = Pace(0.001, answer=5.0, quiet=20.0)
+    world.start_all().run(until=60.0)
+    met = [sum(deed.what == "met" for deed in log) for log in world.logs().deeds.values()]
+    said = [any("offers were taken up" in note for note in party.notes) for party in world.parties]
+    assert said == [2 * count < 12 for count in met]
+    assert any(said)
 
 
 # ── one party against hostile company ─────────────────────────────────────────────────────────────────────────────────
@@ -262,6 +274,41 @@ def test_who_does_not_answer_is_declined_until_it_does():
     assert one.hear(Kind.STATE, 1, 0, b"") == []  # withdrawn
     assert one.state == [held + 50]
     assert one.hear(Kind.OFFER, 0, 2) == [(0, Kind.ACCEPT, 2, 8)]
+
+
+def test_it_never_wants_to_be_woken_in_the_past():
+    """All are through, but one that said so offers again and leaves us bound: we wait for the bond, without spinning."""
+    one = Alone(wakes=1)
+    one.go()
+    one.spread.diary.offers = 1  # ours is spent
+    one.hear(Kind.OFFER, 0, 0)
+    one.go(after=one.world.pace.answer)  # not waited for any longer, and still unheard
+    for other in (0, 1, 2):
+        one.hear(Kind.THROUGH, other)
+    one.go(after=0.9 * one.world.pace.answer)
+    assert one.hear(Kind.OFFER, 1, 0) == [(1, Kind.ACCEPT, 0, 8)]
+    one.go(after=0.2 * one.world.pace.answer)
+    assert one.spread.answer is None
+    assert one.spread.wake > one.now
+    one.go(after=one.world.pace.answer)
+    assert one.spread.answer is not None
+
+
+def test_after_a_restart_it_says_again_what_was_never_answered():
+    """Our state got lost on its way, then we declined, then we died: without it the two would decline each other for ever."""
+    one = Alone(wakes=1)
+    one.go()
+    one.spread._next = 1e9
+    assert one.hear(Kind.OFFER, 0, 0) == [(0, Kind.ACCEPT, 0, 8)]
+    one.go(after=one.world.pace.answer)
+    assert one.hear(Kind.OFFER, 0, 1) == [(0, Kind.ACCEPT, 1, 0)]
+    before, one.said = {item.key: item.body for _, item in one.said}, []
+    one.spread, one.held = one.book.spread(1, (0, 1, 2, 3)), {}
+    assert sorted(one.go()) == [(0, Kind.ACCEPT, 0, 8), (0, Kind.ACCEPT, 1, 0)]
+    assert {item.key: item.body for _, item in one.said} == before  # the same bytes
+    assert one.hear(Kind.STATE, 0, 0, numbers(one_sent(one, 0, 0))) == []
+    one.spread, one.held, one.said = one.book.spread(1, (0, 1, 2, 3)), {}, []
+    assert one.go() == [(0, Kind.ACCEPT, 1, 0)]  # answered by now
 
 
 def one_sent(one, to, index):
@@ -444,12 +491,27 @@ def test_what_single_parties_learned(ran):
     assert fewer.logs.missing == (4,)
     known = ~np.isnan(fewer.epsilons)
     assert (fewer.epsilons[known] >= found.epsilons[known] - 1e-5).all()
+    assert fewer.epsilons[[0, 2], 4] == pytest.approx(study.promise().worst_epsilon(1e-6), rel=1e-3)
+    single = learned_in(study, {"p0": outcomes["p0"]})  # all others failed
+    assert (single.problem, single.logs.missing) == ("", (1, 2, 3, 4))
+    assert np.nanmin(single.epsilons) == pytest.approx(study.promise().worst_epsilon(1e-6), rel=1e-3)
     lie = next(deed for deed in outcomes["p0"]["realised"]["deeds"] if deed[0] == "met")
     lie[2] += 10**6
     liar = learned_in(study, outcomes)
     assert "contradict" in liar.problem
     assert liar.epsilons is None
     assert learned_in(study, {}) is None
+
+
+def test_the_transcript_of_a_run_holds_what_was_torn(ran):
+    """As mere edges a torn exchange looks whole, and the loss too small: what is handed to the accountant are the logs."""
+    study, told, *_ = ran
+    outcomes = {name: json.loads(json.dumps(one)) for name, one in zip(NAMES, told, strict=True)}
+    first = next(deed for deed in outcomes["p1"]["realised"]["deeds"] if deed[0] == "heard")
+    outcomes["p1"]["realised"]["deeds"].remove(first)
+    result = UpResult(study, outcomes, restarts={}, gone={}, notes=(), seconds={})
+    loss = account(study.protocol(), [0], transcript=result.transcript)
+    assert any("1 exchanges were torn" in text for text in loss.assumptions)
 
 
 def test_bodies_that_no_honest_party_sends_are_illegible(ran):

@@ -6,11 +6,14 @@ import pytest
 from netdp import Gossip, MaskedSum, RingSum, graphs
 from netdp.peers.messages import Item, Key, Kind, roster_digest
 from netdp.peers.spreads.average import Average
+from netdp.peers.spreads.base import Moment
 from netdp.peers.spreads.flood import Flood
 from netdp.peers.spreads.gossip import Gossiping, gossip_noises
 from netdp.peers.spreads.ring import Ring
 from netdp.peers.streams import Words
 from netdp.protocols.masked_steps import to_bytes
+
+NOW = Moment(0.0)
 
 
 def contribution(p, u, y):
@@ -27,7 +30,7 @@ def averaged(p, ys, change=None):
     while moving:
         moving = False
         for u in roster:
-            for to, item in spreads[u].advance(held[u]).addressed:
+            for to, item in spreads[u].advance(held[u], NOW).addressed:
                 held[to][item.key] = item if change is None else change(item)
                 moving = True
     return spreads
@@ -39,7 +42,7 @@ def test_everybody_averages_to_the_exact_sum():
     spreads = averaged(p, ys)
     assert not any(spread.stuck for spread in spreads)
     exact = Flood(p, 1, tuple(range(5)))
-    exact.advance({(item := contribution(p, u, y)).key: item for u, y in enumerate(ys)})
+    exact.advance({(item := contribution(p, u, y)).key: item for u, y in enumerate(ys)}, NOW)
     assert {spread.answer.digest for spread in spreads} == {exact.answer.digest}
 
 
@@ -64,9 +67,9 @@ def test_a_contribution_to_another_roster_is_not_counted():
     spread = Flood(p, 1, (0, 1, 2))
     held = {(item := contribution(p, u, u)).key: item for u in range(3)}
     foreign = Item(Key(Kind.CONTRIBUTION, 1, 2), roster_digest((0, 2)) + held[Key(Kind.CONTRIBUTION, 1, 2)].body[32:])
-    spread.advance({**held, foreign.key: foreign})
+    spread.advance({**held, foreign.key: foreign}, NOW)
     assert spread.answer is None
-    spread.advance(held)
+    spread.advance(held, NOW)
     assert spread.answer is not None
 
 
@@ -77,8 +80,8 @@ def test_a_token_that_comes_again_is_answered_alike_and_once():
     answers = []
     for _ in range(2):  # the second time as a new process
         spread = Ring(p, 1, (0, 1, 2), 1, lambda: drawn)
-        answers.append(spread.advance({token.key: token}).addressed)
-        assert spread.advance({token.key: token}).addressed == []
+        answers.append(spread.advance({token.key: token}, NOW).addressed)
+        assert spread.advance({token.key: token}, NOW).addressed == []
     assert answers[0] == answers[1]
     ((to, item),) = answers[0]
     assert (to, item.key.index, np.frombuffer(item.body, dtype="<i8").tolist()) == (2, 1, [105])
@@ -88,7 +91,7 @@ def test_a_token_of_the_second_round_meets_the_second_contribution():
     p = RingSum(3, rounds=2, sigma=1.0, grid=0.25)
     spread = Ring(p, 1, (0, 1, 2), 1, lambda: np.array([[5], [7]]))
     token = Item(Key(Kind.TOKEN, 1, 0, 3), np.array([100], dtype="<i8").tobytes())
-    ((_, item),) = spread.advance({token.key: token}).addressed
+    ((_, item),) = spread.advance({token.key: token}, NOW).addressed
     assert np.frombuffer(item.body, dtype="<i8").tolist() == [107]
 
 
@@ -97,12 +100,12 @@ def test_gossip_waits_for_all_neighbours():
     drawn = gossip_noises(p, np.array([0.5]), Words(bytes(32)))
     spread = Gossiping(p, 1, (0, 1, 2), 1, lambda: drawn)
     held = {}
-    first = spread.advance(held).addressed
+    first = spread.advance(held, NOW).addressed
     assert [(to, item.key.index) for to, item in first] == [(0, 0), (2, 0)]
     for t in range(2):
         held[Key(Kind.STATE, 1, 0, t)] = Item(Key(Kind.STATE, 1, 0, t), np.array([3], dtype="<i8").tobytes())
-        assert spread.advance(held).addressed == []
+        assert spread.advance(held, NOW).addressed == []
         held[Key(Kind.STATE, 1, 2, t)] = Item(Key(Kind.STATE, 1, 2, t), np.array([9], dtype="<i8").tobytes())
-        sent = spread.advance(held).addressed
+        sent = spread.advance(held, NOW).addressed
         assert [item.key.index for _, item in sent] == ([1, 1] if t == 0 else [])
     assert spread.answer is not None

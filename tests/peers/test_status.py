@@ -142,3 +142,25 @@ def test_looking_does_not_keep_a_peer_from_starting(tmp_path, monkeypatch):
     monkeypatch.setattr("netdp.peers.ledger.database.time.sleep", sleep)
     Store.open(tmp_path / "peer.db").close()
     assert len(waited) == 2
+
+
+@pytest.mark.parametrize("phase", ["running", "ended", "leaving"])
+def test_a_damaged_file_shows_less_and_ends_nothing(tmp_path, phase):
+    """Whatever stands in it, also what a terminal would obey."""
+    whole = {
+        "pid": 1, "phase": phase, "party": "ash", "study": "waits", "hash": 64 * "a", "progress": 1.0, "starts": 2,
+        "linked": ["elm"], "unlinked": {"oak": 1.0}, "written": 5.0, "attempt": 1, "votes": 1, "waiting": ["oak"],
+        "waiting_more": 1, "contributed": 1, "refused": {"other": 1}, "reason": "other", "ended": 3.0, "exit": 0,
+    }  # fmt: skip
+    outcomes = ({}, {"outcome": {"ok": True, "attempt": 1, "parties": 3, "worse": 1}})
+    strange = [None, "x", [], {}, [1], {"a": []}, -1, True, "\x1b[31m", {"\x1b[31m": 1}, [["a"]], 10**400]
+    for key in (*whole, "outcome"):
+        for outcome in outcomes:
+            for value in strange:
+                (tmp_path / "status.json").write_text(json.dumps(whole | outcome | {key: value}))
+                shown = "\n".join(lines(look(tmp_path), tmp_path))
+                assert "\x1b" not in shown
+            (tmp_path / "status.json").write_text(json.dumps({k: v for k, v in (whole | outcome).items() if k != key}))
+            lines(look(tmp_path), tmp_path)
+    (tmp_path / "status.json").write_text(json.dumps(whole | outcomes[1]))
+    assert "WORSE THAN PROMISED" in "\n".join(lines(look(tmp_path), tmp_path))

@@ -334,7 +334,7 @@ def test_hello_is_answered_to_the_list_only_and_makes_no_link(parties, free_port
     async def story():
         async with serving(parties, port=port, cards=cards, neighbours=[0]) as (transport, ear):
             told = await hello(parties[2], cards[1], address(port))  # listed, no neighbour
-            assert set(told) == {"netdp", "format", "time"}
+            assert set(told) == {"netdp", "format", "oldest", "time"}
             assert transport.asked == {2}
             with pytest.raises(Refused, match="not in the study's list"):
                 await hello(stand_in, cards[1], address(port))

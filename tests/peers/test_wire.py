@@ -15,6 +15,7 @@ from scipy.stats import chi2
 from netdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from netdp.peers import hand
 from netdp.peers.identity import Card, Identity, certificate
+from netdp.peers.kinds import masked
 from netdp.peers.messages import roster_digest
 from netdp.peers.peer import prepare
 from netdp.peers.streams import context, noise_words
@@ -107,7 +108,7 @@ def published(attempts):
     rows = study.task.rows([{"x": "0.75"}])
     pen = hand.Pen(identities[1], study, SimpleNamespace(), rows)
     protocol = study.protocol()
-    bodies = [pen._drawn(attempt, range(4))[0] for attempt in range(1, attempts + 1)]
+    bodies = [pen.study.running.draw(pen, attempt, range(4))[0] for attempt in range(1, attempts + 1)]
     assert {body[:32] for body in bodies} == {roster_digest(range(4))}
     return np.array([from_bytes(body[32:], protocol.q, protocol.dimension) for body in bodies]), protocol.q
 
@@ -129,7 +130,7 @@ def test_contributions_are_uniform_modulo_q(monkeypatch):
     for numbers in (top, low, steps >> np.uint64(q.bit_length() - 5), across >> np.uint64(q.bit_length() - 5)):
         assert surprise(numbers) < limit
 
-    monkeypatch.setattr(hand, "pads_of", lambda *arguments: np.zeros(arguments[-2], dtype=np.uint64))
+    monkeypatch.setattr(masked, "pads_of", lambda *arguments: np.zeros(arguments[-2], dtype=np.uint64))
     bare, q = published(600)
     assert (
         surprise(bare >> np.uint64(q.bit_length() - 5)) > 10 * limit

@@ -18,6 +18,7 @@ from netdp.peers.party import Party
 from netdp.peers.spreads.average import Average
 from netdp.peers.spreads.flood import Flood
 from netdp.peers.terms import Ended, Terms
+from netdp.peers.versions import NEWEST, OLDEST
 from netdp.protocols.masked_steps import contribution, quantised, to_bytes
 
 
@@ -90,6 +91,7 @@ class World:
         self.links = {}  # frozenset → number of the link
         self.numbers = itertools.count()
         self.outcomes, self.latest = {}, {}
+        self.formats = [(OLDEST, NEWEST)] * self.n  # of the wire, for each party
         self.watch = (
             None  # called (sender, receiver, messages) before a frame leaves; returning "kill" kills the sender
         )
@@ -127,7 +129,7 @@ class World:
             study=b"s" * 32, n=self.n, neighbours=tuple(self.graph.neighbors(u).tolist()), fewest=self.n - self.absent,
             attempts=self.attempts, gather=2 * self.patience, patience=self.patience,
             verify=lambda item: item.signature == signature(item.key, item.body),
-            longest=dict.fromkeys(Kind, 10 ** 6), rounds=10_000,
+            longest=dict.fromkeys(Kind, 10 ** 6), rounds=10_000, formats=self.formats[u],
         )  # fmt: skip
         self.parties[u] = Party(u, terms, self.books[u], self.now)
         for v in terms.neighbours:

@@ -65,13 +65,16 @@ def examine(
     if study is not None:
         _promise(study, add)
     entries = _ledger(home, identity, add)
-    if study is not None and me is not None and entries is not None:
+    collects = study is not None and me == study.n  # a curator has no data, and nothing to lose
+    if collects:
+        add(Check("policy", "ok", "none is needed: the curator hands in no data"))
+    elif study is not None and me is not None and entries is not None:
         _policy(home, study, me, entries, add)
     else:
         add(Check("policy", "warn", "not checked: it takes keys, a study that lists them, and a ledger in order"))
     if study is not None and data is not None:
         _data(study, data, add)
-    elif data is None:
+    elif data is None and not collects:
         add(Check("data", "warn", "not checked: no file was given", "give --data FILE"))
     _disk(home, study, add)
     if identity is not None and study is not None and me is not None:
@@ -120,7 +123,7 @@ def _place(identity: Identity | None, study: Study | None, add: Tell) -> int | N
     if identity is None or study is None or not study.is_complete:
         return None
     name = identity.card.name
-    if name not in study.names:
+    if name not in study.everybody:
         add(Check("card", "fail", f"{name} is no party of this study", "have your card put in; all sign again"))
         return None
     me = study.index(name)
@@ -128,7 +131,8 @@ def _place(identity: Identity | None, study: Study | None, add: Tell) -> int | N
         said = f"the study lists another card under the name {name}; were the keys made anew?"
         add(Check("card", "fail", said, "have the card in this home put in (card.json); all sign again"))
         return None
-    add(Check("card", "ok", f"the study lists the card of this home, as party {me} of {study.n}", facts={"number": me}))
+    as_whom = f"party {me} of {study.n}" if me < study.n else "its curator"
+    add(Check("card", "ok", f"the study lists the card of this home, as {as_whom}", facts={"number": me}))
     return me
 
 
@@ -136,7 +140,7 @@ def _dates(identity: Identity | None, study: Study | None, add: Tell) -> None:
     """Certificates of everybody: one line for each that ends soon or is not good today, else one for all."""
     cards = [] if identity is None else [identity.card]
     if study is not None:
-        cards += [study.card(u) for u in range(study.n) if study.parties[u].signing]
+        cards += [study.card(u) for u, one in enumerate(study.participants) if one.signing]
     cards = list(dict.fromkeys(cards))
     now = datetime.datetime.now(datetime.UTC)
     for card in cards:
@@ -165,7 +169,7 @@ def _signed(study: Study, path: Path, add: Tell) -> None:
         way_out = f"collect the missing ones in {signatures.folder(path)} (netdp study verify)"
         add(Check("signatures", "fail", said + more, way_out, {"missing": sorted(wrong)}))
     else:
-        add(Check("signatures", "ok", f"all {study.n} parties have signed exactly this study"))
+        add(Check("signatures", "ok", f"all {len(study.everybody)} parties have signed exactly this study"))
 
 
 def _promise(study: Study, add: Tell) -> None:
@@ -175,9 +179,10 @@ def _promise(study: Study, add: Tell) -> None:
     except NetdpError as problem:
         add(Check("promise", "fail", str(problem)))
         return
-    who = "any single party" if terms.colluders == 1 else f"any {terms.colluders} parties together"
+    looking = terms.colluders + study.running.has_curator
+    who = study.running.who(looking)
     said = (
-        f"certified: {who} learn{'s' if terms.colluders == 1 else ''} at most epsilon {readable(epsilon)}, promised "
+        f"certified: {who} learn{'s' if looking == 1 else ''} at most epsilon {readable(epsilon)}, promised "
         f"{terms.epsilon:g}, at delta = {terms.delta:g}"
     )
     add(Check("promise", "ok", said, facts={"epsilon": epsilon, "delta": terms.delta}))
@@ -190,12 +195,17 @@ def _ledger(home: Path, identity: Identity | None, add: Tell) -> list[Entry] | N
         return []
     try:
         with Store.open(path, read_only=True) as store:
-            store.verify(None if identity is None else identity.card)
+            checked = store.verify(None if identity is None else identity.card)
             entries = store.entries()
     except NetdpError as problem:
         add(Check("ledger", "fail", str(problem), "docs/deploy.md says what may be restored"))
         return None
     count = f"{len(entries)} entr{'y' if len(entries) == 1 else 'ies'}"
+    if any(not seam.complete for seam in checked.seams):
+        said = f"in order, {count}, but restored from a backup of {checked.seams[-1].taken}: what was spent since may be missing"
+        way_out = f"netdp ledger admit STUDY.toml --home {home}, then netdp ledger admit --complete --home {home}"
+        add(Check("ledger", "fail", said, way_out, {"entries": len(entries)}))
+        return entries
     add(Check("ledger", "ok", f"in order, {count} so far", facts={"entries": len(entries)}))
     return entries
 

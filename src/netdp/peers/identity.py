@@ -38,6 +38,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.hpke import Suite
 from cryptography.x509.oid import NameOID
 
 from netdp.errors import FileFormatError, InvalidValue, Refused
@@ -226,7 +227,9 @@ class Identity:
         try:
             card = Card.from_dict(json.loads(_read(path)))
         except ValueError as problem:  # JSON, text, and InvalidValue
-            raise FileFormatError(path, None, f"damaged card ({problem}); restore it from a backup") from None
+            raise FileFormatError(
+                path, None, f"damaged card ({problem}); make a new home (netdp peer restore)"
+            ) from None
         signing, agreement, tls = (_private_key(keys / file) for file in (_SIGNING, _AGREEMENT, _TLS))
         if not isinstance(signing, Ed25519PrivateKey):
             raise _damaged(keys / _SIGNING, "an Ed25519 key")
@@ -248,7 +251,7 @@ class Identity:
         ):
             if not fits:
                 raise FileFormatError(
-                    keys / file, None, f"not the key of the card {path}; restore both from one backup"
+                    keys / file, None, f"not the key of the card {path}; make a new home (netdp peer restore)"
                 )
         return cls(home, card, signing, agreement, noise, tls)
 
@@ -264,6 +267,10 @@ class Identity:
             raise Refused(
                 f"the agreement key of {card.name} shares no secret with anybody; ask for a new card"
             ) from None
+
+    def unseal(self, suite: Suite, sealed: bytes, info: bytes) -> bytes:
+        """What was sealed with HPKE to this party's agreement key; raises InvalidTag if it was not."""
+        return bytes(suite.decrypt(sealed, self._agreement, info))
 
     @property
     def noise_secret(self) -> bytes:
@@ -388,13 +395,13 @@ def _check_private(path: Path, mode: int) -> None:
 
 def _read(path: Path) -> bytes:
     if not path.is_file():
-        raise FileFormatError(path, None, "this part of the identity is missing; restore it from a backup")
+        raise FileFormatError(path, None, "this part of the identity is missing; make a new home (netdp peer restore)")
     _check_private(path, 0o600)
     return path.read_bytes()
 
 
 def _damaged(path: Path, wanted: str) -> FileFormatError:
-    return FileFormatError(path, None, f"damaged: it should hold {wanted}; restore it from a backup")
+    return FileFormatError(path, None, f"damaged: it should hold {wanted}; make a new home (netdp peer restore)")
 
 
 def _private_key(path: Path) -> object:

@@ -2,7 +2,8 @@
 
 Every party's outcome holds its own log of exchanges. Who collects them all (`netdp up`, where all parties run on one
 machine) can compute the certified loss of every pair (docs/guarantees.md#dithered-exchanges). It stands beside the promise,
-which is about anybody, and shows what distance is worth. Parties of which there is no log are counted among all observers.
+which is about anybody, and shows what distance is worth. Parties of which there is no log are counted among all observers; what
+was learned about themselves is bounded by the promise.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ class Learned:
     logs: ExchangeLogs
     """By place in the roster."""
     epsilons: FloatArray | None
-    """(observers, targets) by place in the roster; nan at the observer itself, where a party left no log, and in the rows of
-    observers that were not looked at. None if nothing could be computed."""
+    """(observers, targets) by place in the roster; nan at the observer itself and in the rows of observers that were not looked
+    at; the promise for targets that left no log. None if nothing could be computed."""
     distances: FloatArray
     """(observers, targets): links between them."""
     estimates: FloatArray
@@ -68,7 +69,10 @@ class Learned:
 
     @property
     def transcript(self) -> Transcript:
-        """The exchanges in an order in which they can have happened."""
+        """The exchanges in an order in which they can have happened, for pictures.
+
+        Torn and late ones look whole here, those in which nobody averaged are missing: losses are computed from `logs`.
+        """
         events, _ = self.logs.course
         pairs = [(e.party, e.hears.sender) for e in events if e.sends is not None and e.hears is not None]
         return Transcript.pairwise(self.logs.n, np.array(pairs, dtype=np.int64).reshape(-1, 2))
@@ -129,5 +133,5 @@ def _pairs(protocol: RandomizedGossip, logs: ExchangeLogs, delta: float) -> Floa
     apart = max(1, -(-logs.n * len(logs.course[1]) // MOST_WORK))
     for v in range(0, logs.n, apart):
         epsilons[v] = np.minimum(account(protocol, [v], transcript=logs).epsilon(delta), promised)
-        epsilons[v, [v, *logs.missing]] = np.nan
+        epsilons[v, v] = np.nan
     return epsilons

@@ -91,7 +91,14 @@ EVENTS: Mapping[str, Mapping[str, Check]] = {
     "note": {"peer": _name, "reason": _word},
     "evidence": {"peer": _name, "attempt": _count},
     "status": {"attempt": _count, "links": _count, "votes": _count, "contributions": _count},
-    "outcome": {"ok": _yes, "attempt": _count, "parties": _count, "contributed": _count, "reason": _word},
+    "outcome": {
+        "ok": _yes,
+        "attempt": _count,
+        "parties": _count,
+        "contributed": _count,
+        "worse": _count,
+        "reason": _word,
+    },
     "spent": {"contributions": _count, "epsilon": _number, "against": _count, "delta": _number},
     "stopping": {"signal": _count, "contributed": _count},
     "stopped": {"exit": _count, "contributed": _count, "seconds": _number},
@@ -120,6 +127,8 @@ def fields_of(event: Mapping[str, Any], names: Collection[str] | None = None) ->
     given = {**event, "reason": said if said in REASONS else reason_of(said)} if said is not None else event
     if isinstance(given.get("roster"), list | tuple):
         given = {**given, "parties": len(given["roster"])}
+    if isinstance(given.get("worse"), list | tuple):  # attempts that cost more than promised: how many
+        given = {**given, "worse": len(given["worse"]) or None}
     for name, check in wanted.items():
         if given.get(name) is None:
             continue
@@ -203,7 +212,7 @@ class Log:
         level = _LEVELS.get(kind, "info")
         if fields.get("reason") in _HARMLESS:
             level = "info"
-        elif kind == "note" or (kind == "outcome" and fields.get("ok") is False):
+        elif kind == "note" or (kind == "outcome" and (fields.get("ok") is False or "worse" in fields)):
             level = "warning"
         time = datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         line = {"time": time, "level": level, **self._about, "event": kind, **fields}

@@ -27,8 +27,8 @@ from netdp import __version__
 from netdp.errors import LinkLost, NetdpError, Refused
 
 from .identity import TLS_NAME, Identity
-from .messages import FORMAT
 from .study import Study
+from .versions import NEWEST, OLDEST, agreed, refusal, stated
 
 if TYPE_CHECKING:
     from .transport.grpc import GrpcTransport
@@ -81,10 +81,10 @@ async def look_around(identity: Identity, study: Study, me: int, listen: str | N
     where = listen or study.address(me)
     transport: GrpcTransport | None = None
     try:
-        cards = [study.card(u) for u in range(study.n)]
+        cards = list(study.cards)
         # without neighbours: it answers `hello`, and neither dials nor takes a link, which peers that run would notice
         transport = GrpcTransport(
-            identity, me, cards, (), [study.address(u) for u in range(study.n)], _Deaf(), listen=listen
+            identity, me, cards, (), [study.address(u) for u in range(len(study.everybody))], _Deaf(), listen=listen
         )
         await transport.start()
         add(Check("listening", "ok", f"{where} can be listened on"))
@@ -154,9 +154,9 @@ async def _probe(identity: Identity, study: Study, u: int) -> _Seen:
     except OSError as problem:
         return _Seen(problem=f"{address} cannot be reached: {problem.strerror or problem}")
     if shown != study.card(u).certificate:
-        others = [study.names[v] for v in range(study.n) if study.card(v).certificate == shown]
+        others = [study.everybody[v] for v in range(len(study.everybody)) if study.card(v).certificate == shown]
         who = f"{others[0]} answers" if others else "the one who answers is no party of this study"
-        return _Seen(problem=f"{address} does not show the certificate of {study.names[u]}: {who}")
+        return _Seen(problem=f"{address} does not show the certificate of {study.everybody[u]}: {who}")
     began, clock = time.monotonic(), time.time()
     try:
         told = await hello(identity, study.card(u), address, PROBE)
@@ -187,7 +187,7 @@ async def _certificate(host: str, port: int) -> bytes:
 
 def _verdict(study: Study, me: int, u: int, seen: _Seen, asked: bool, wait: float) -> Check:
     """One line about a neighbour."""
-    name, what = study.names[u], f"neighbour {study.names[u]}"
+    name, what = study.everybody[u], f"neighbour {study.everybody[u]}"
     dials = me < u  # for a pair the smaller number dials
     facts: dict[str, Any] = {"party": name, "reached": seen.reached, "asked": asked}
     together = "start the doctor with --wait 120 on both machines at about the same time"
@@ -204,9 +204,10 @@ def _verdict(study: Study, me: int, u: int, seen: _Seen, asked: bool, wait: floa
             return Check(what, "warn", f"{seen.problem}; it dials, so this may not matter", together, facts)
         return Check(what, "fail", seen.problem, together if seen.closed else firewall, facts)
     facts |= {"netdp": seen.hello["netdp"], "format": seen.hello["format"], "clock_seconds": round(seen.offset, 3)}
-    if seen.hello["format"] != FORMAT:
-        said = f"speaks format {seen.hello['format']}, this netdp {FORMAT}"
-        return Check(what, "fail", said, "install the same version of netdp on both", facts)
+    theirs = stated(seen.hello["oldest"], seen.hello["format"])
+    if agreed((OLDEST, NEWEST), theirs) is None:
+        said, way_out = refusal((OLDEST, NEWEST), theirs, seen.hello["netdp"]).split("; ")
+        return Check(what, "fail", said, way_out, facts)
     clock = f"clock {seen.offset:+.2f} s (± {max(seen.doubt, 0.005):.2f})"
     said = f"{study.address(u)}, listed certificate, netdp {seen.hello['netdp']}, {clock}"
     off = max(0.0, abs(seen.offset) - seen.doubt)

@@ -175,10 +175,33 @@ def look(home: Path, *, now: Callable[[], float] = time.time) -> Look:
     """Whether a home's peer runs, and what it last said. Changes nothing."""
     pid = holder(home / "peer.db")
     state = _read(home / FILE)
-    known = state if isinstance(state, dict) and type(state.get("pid")) is int else {}
+    known = _sound(state) if isinstance(state, dict) and type(state.get("pid")) is int else {}
     if pid is not None and known.get("pid") not in (pid, None) and pid > 0:
         known = {}  # another program (a ledger command) holds the lock, or the peer has not written yet
     return Look(pid is not None, pid or None, known, now())
+
+
+def _sound(state: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a file can be shown: a damaged one shows less, and what does not belong on a terminal is left out."""
+    return {key: value for key, value in state.items() if _fits(key, value)}
+
+
+def _fits(key: str, value: Any) -> bool:
+    if key in ("linked", "waiting"):
+        return isinstance(value, list) and all(map(_is_word, value))
+    if key in ("unlinked", "refused", "notes"):
+        return isinstance(value, dict) and all(_is_word(one) and _is_number(n) for one, n in value.items())
+    if key == "outcome":
+        return isinstance(value, dict) and all(_is_word(one) or _is_number(one) for one in value.values())
+    return _is_word(value) if key in ("phase", "party", "study", "hash", "reason") else _is_number(value)
+
+
+def _is_word(value: Any) -> bool:
+    return isinstance(value, str) and value.isprintable()
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and abs(value) < 1e15
 
 
 def holder(path: Path) -> int | None:
@@ -215,7 +238,7 @@ def lines(found: Look, home: Path) -> list[str]:
     if found.running and not state:
         return [first, "It has not said yet what it does, or another command uses the home."]
     out = [first]
-    if not state or "study" not in state:
+    if not {"study", "hash", "party"} <= state.keys():
         return out if found.word != "ended" or "reason" not in state else [*out, f"reason      {state['reason']}"]
     again = f", started {state['starts']} times" if state.get("starts", 1) > 1 else ""
     out.append(f'study       "{state["study"]}" {state["hash"][:16]}…, as {state["party"]}{again}')
@@ -230,7 +253,7 @@ def lines(found: Look, home: Path) -> list[str]:
     if state.get("waiting") and "outcome" not in state:
         more = f" and {state['waiting_more']} more" if state.get("waiting_more") else ""
         out.append(
-            f"waiting     for {', '.join(state['waiting'])}{more}; nothing new for {_span(now - state['progress'])}"
+            f"waiting     for {', '.join(state['waiting'])}{more}; nothing new for {_span(now - state.get('progress', now))}"
         )
     if "contributed" in state:
         times = {0: "nothing so far", 1: "once"}.get(state["contributed"], f"{state['contributed']} times")
@@ -240,6 +263,8 @@ def lines(found: Look, home: Path) -> list[str]:
             said = f"the answer is here (attempt {outcome.get('attempt')}, {outcome.get('parties')} parties)"
         else:
             said = f"ended without an answer: {outcome.get('reason', 'other')}"
+        if outcome.get("worse"):
+            said += "; WORSE THAN PROMISED, the ledger holds the true cost"
         waits = " ; staying for the neighbours" if found.running and state.get("phase") == "leaving" else ""
         out.append(f"outcome     {said}{waits}".replace(" ;", ";"))
     for what in ("refused", "notes"):

@@ -28,7 +28,7 @@ import numpy as np
 
 from netdp.errors import FileFormatError, InvalidValue, NetdpError, Refused
 from netdp.protocols import RingSum
-from netdp.views import Transcript
+from netdp.views import ExchangeLogs, Transcript
 from netdp.views.token import TokenTranscript
 
 from .learned import Learned, learned_in
@@ -112,11 +112,11 @@ class UpResult:
         return next((told["answer"] for told in self.answered.values() if told["answer"] is not None), None)
 
     @property
-    def transcript(self) -> Transcript | TokenTranscript:
-        """Who sent to whom in which round of the attempt that gave the answer."""
+    def transcript(self) -> Transcript | TokenTranscript | ExchangeLogs:
+        """Who sent to whom in which round of the attempt that gave the answer; of randomized gossip the parties' logs."""
         attempt = next((told["attempt"] for told in self.answered.values()), 0)
         if self.learned is not None:
-            return self.learned.transcript
+            return self.learned.logs  # as mere edges, torn and late exchanges would look whole, and the loss too small
         if self.walked is not None:
             return self.walked.transcript
         return transcript_of(self.study, self._sent(), attempt)

@@ -3,12 +3,14 @@
 calibrate             the noise of one protocol for a target
 target, audience      what is asked for, and against whom
 policy                limits per pair, from a file
+links                 how many random links to lay over a graph, and what they buy
 gossip/ token/ shuffle/ masked/   how each family is planned
 """
 
 from .base import Option, Plan
 from .calibrate import calibrate
 from .gossip.plan import GossipPlan, plan
+from .links import LinkAdvice, advise_links
 from .masked.plan import MaskedPlan, plan_masked
 from .policy import Policy
 from .shuffle.faults import FaultyPlan, hops_given, plan_with_faults
@@ -20,6 +22,7 @@ from .token.plan import TokenPlan, plan_token
 __all__ = [
     "FaultyPlan",
     "GossipPlan",
+    "LinkAdvice",
     "MaskedPlan",
     "Option",
     "Plan",
@@ -27,6 +30,7 @@ __all__ = [
     "RelayPlan",
     "ShufflePlan",
     "TokenPlan",
+    "advise_links",
     "calibrate",
     "calibrate_epsilon0",
     "hops_given",

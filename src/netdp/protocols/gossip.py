@@ -45,7 +45,7 @@ from netdp.numerics.arrays import FloatArray, IntArray
 from netdp.numerics.checks import count, finite_variance, non_negative, scale, switch
 
 from .base import OnGraph
-from .grid import grid_distance, grid_step, nearest, power_below, squared_steps
+from .grid import GossipOnAGrid, grid_distance, grid_step, nearest, power_below, squared_steps
 from .ring import Draw
 
 MOST_STEPS = 2**60
@@ -207,7 +207,7 @@ class Gossip(OnGraph):
 # ── the steps of a party on a grid ────────────────────────────────────────────────────────────────────────────────────
 
 
-def gossip_steps(protocol: Gossip, values: FloatArray) -> IntArray:
+def gossip_steps(protocol: GossipOnAGrid, values: FloatArray) -> IntArray:
     """Values in grid steps, ⌊x/g + ½⌋; refuses more than 2⁶⁰ of them.
 
     >>> from netdp import graphs
@@ -224,7 +224,7 @@ def gossip_steps(protocol: Gossip, values: FloatArray) -> IntArray:
     return nearest(steps)
 
 
-def gossip_start(protocol: Gossip, value: FloatArray, draw: Draw) -> IntArray:
+def gossip_start(protocol: GossipOnAGrid, value: FloatArray, draw: Draw) -> IntArray:
     """The first state of a party, which it sends in round 0: its value (d,) in grid steps and its initial noise."""
     given = np.asarray(value, dtype=np.float64)
     if given.ndim != 1 or not 1 <= given.size <= protocol.dimension:
@@ -235,7 +235,7 @@ def gossip_start(protocol: Gossip, value: FloatArray, draw: Draw) -> IntArray:
     return summed(gossip_steps(protocol, given), draw(protocol.start_variance, given.size))
 
 
-def gossip_refresh(protocol: Gossip, state: IntArray, draw: Draw) -> IntArray:
+def gossip_refresh(protocol: GossipOnAGrid, state: IntArray, draw: Draw) -> IntArray:
     """A state with fresh noise, as it is sent in rounds 1 … T−1; as it is if the protocol has no refresh."""
     if not protocol.fresh_variance:
         return state

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -20,6 +20,27 @@ from netdp.numerics.checks import positive
 
 SLACK = 2e-9
 """How much further apart than Δ, relatively, values are when they are accepted with rounding (`netdp.numerics.values`)."""
+
+
+class GossipOnAGrid(Protocol):
+    """What gossip on a grid states, synchronous or by exchanges: all that its first states and its noise depend on."""
+
+    @property
+    def n(self) -> int: ...
+    @property
+    def sigma(self) -> float: ...
+    @property
+    def sensitivity(self) -> float: ...
+    @property
+    def dimension(self) -> int: ...
+    @property
+    def step(self) -> float: ...
+    @property
+    def distance(self) -> float: ...
+    @property
+    def start_variance(self) -> int: ...
+    @property
+    def fresh_variance(self) -> int: ...
 
 
 def power_below(value: float) -> float:

@@ -12,12 +12,11 @@ has a probability of at most n²/2¹²⁹.
 
 from __future__ import annotations
 
-import hashlib
-
 import numpy as np
 
 from netdp.errors import InvalidValue
 from netdp.graphs import Graph
+from netdp.graphs.links import random_order as order_of_ring
 from netdp.numerics.arrays import IntArray
 from netdp.numerics.checks import count, whole
 
@@ -40,6 +39,4 @@ def random_rings(n: int, rings: int, seed: int) -> Graph:
 
 def random_order(n: int, seed: int, ring: int) -> IntArray:
     """All parties in the order of one ring."""
-    stream = hashlib.shake_256(f"netdp mask graph 1: {n} parties, seed {seed}, ring {ring}".encode())
-    keys = np.frombuffer(stream.digest(16 * n), dtype="<u8").reshape(n, 2)
-    return np.lexsort((keys[:, 1], keys[:, 0])).astype(np.int64)
+    return order_of_ring(n, "mask graph", seed, ring)

@@ -44,6 +44,7 @@ import numpy as np
 
 from netdp.errors import InvalidValue, Unsupported
 from netdp.graphs import Graph, as_graph
+from netdp.graphs.diameter import diameter
 from netdp.numerics.arrays import UNIT
 from netdp.numerics.checks import count, finite, scale, whole
 
@@ -305,7 +306,7 @@ class MaskedSum(OnGraph):
         """How many rounds it takes until everybody holds the sum."""
         if self.spread == "average":
             return self.averaging.rounds
-        return max(int(self.graph.distances(u).max()) for u in range(self.n))
+        return diameter(self.graph, work=math.inf).high
 
     @property
     def link_bytes(self) -> int:

@@ -23,12 +23,13 @@ from netdp.numerics.checks import count, scale, share_or_switch
 
 from .base import Protocol
 from .noise_law import checked_law, only_gaussian
+from .token_grid import TokenGrid
 
 UserArray = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
-class PathSum(Protocol):
+class PathSum(TokenGrid, Protocol):
     """The sum of the contributions along public paths, one path per token.
 
     Parameters
@@ -39,7 +40,8 @@ class PathSum(Protocol):
     closing : the last holder of each token adds noise of variance closing·σ² before the release; True means 1, False none.
     contributions : at most so many per user and token, or None.
     sensitivity : Δ, the largest L2 distance of two values that one contribution can take.
-    law : "gaussian", or "laplace": noise of the same deviation, Δ then being an L1 distance.
+    law : "gaussian", or "laplace": noise of the same deviation, Δ then being an L1 distance. No grid.
+    grid, dimension : as for `WalkSum`: tokens that hold whole numbers.
 
     >>> p = PathSum(4, paths=[[0, 1, 0, 3, 1, 0]], sigma=2.0, contributions=2)
     >>> p.carries[0].tolist()                                    # the third visit to user 0 carries no data
@@ -56,6 +58,8 @@ class PathSum(Protocol):
     contributions: int | None = None
     sensitivity: float = 1.0
     law: str = "gaussian"
+    grid: float | None = None
+    dimension: int = 1
 
     def __post_init__(self) -> None:
         self._set(law=checked_law(self.law))
@@ -68,6 +72,12 @@ class PathSum(Protocol):
         object.__setattr__(self, "closing", share_or_switch("closing", self.closing, 1.0))
         if self.contributions is not None:
             object.__setattr__(self, "contributions", count("contributions", self.contributions))
+        self._settle_grid()
+
+    @property
+    def visits(self) -> int:
+        """How many contributions the tokens collect, all together."""
+        return sum(len(path) for path in self.paths)
 
     @property
     def tokens(self) -> int:
@@ -98,7 +108,7 @@ class PathSum(Protocol):
         steps = sum(len(path) for path in self.paths)
         return (
             f"{self.n:,} users; {tokens} along public paths of {steps:,} steps, σ={self.sigma:g} Δ={self.sensitivity:g}"
-            f"{', Laplace noise' if self.law == 'laplace' else ''}"
+            f"{', Laplace noise' if self.law == 'laplace' else ''}{self._gridded()}"
         )
 
     def __eq__(self, other: object) -> bool:
@@ -111,7 +121,8 @@ class PathSum(Protocol):
 
     def _identity(self) -> tuple[Any, ...]:
         paths = tuple(path.tobytes() for path in self.paths)
-        return self.n, paths, self.sigma, self.closing, self.contributions, self.sensitivity, self.law
+        bounds = self.contributions, self.sensitivity, self.law, self.grid, self.dimension
+        return self.n, paths, self.sigma, self.closing, *bounds
 
 
 def checked_paths(n: int, paths: Any) -> tuple[UserArray, ...]:

@@ -29,7 +29,7 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 
 from netdp.errors import InvalidValue
-from netdp.numerics.arrays import FloatArray, IntArray
+from netdp.numerics.arrays import UNIT, FloatArray, IntArray
 from netdp.numerics.checks import count, positive, scale, share_or_switch
 
 from .base import Protocol
@@ -360,8 +360,10 @@ def check_response(protocol: object) -> None:
 def response_epsilon(domain: int, gamma: float, response: str = "k-ary") -> float:
     """ε₀ of L-ary randomized response: a value is kept with probability 1−γ, else drawn uniformly from all L.
 
-    P(report = own value)/P(report = another) = (1 − γ + γ/L)/(γ/L). "unary": two bits, each a binary response.
+    P(report = own value)/P(report = another) = (1 − γ + γ/L)/(γ/L). "unary": two bits, each a binary response. Rounded up:
+    three roundings under the logarithm, whose condition is at most 1, and two of its own.
     """
+    up = 1 + 6 * UNIT
     if response == "unary":
-        return 2 * math.log1p(2 * (1.0 - gamma) / gamma)
-    return math.log1p(domain * (1.0 - gamma) / gamma)
+        return 2 * math.log1p(2 * (1.0 - gamma) / gamma) * up
+    return math.log1p(domain * (1.0 - gamma) / gamma) * up

@@ -28,6 +28,9 @@ long-run law, and neighbours see who hands them the token (sender="known").
 A user that has contributed `contributions` times passes the token on with noise only: that bounds what it can ever lose.
 It also lets what others add depend on the secret path, so the secrecy of the path no longer counts in the certified loss:
 set it for local guarantees, leave it out for network ones.
+
+**On a grid** (`grid=`, sums) tokens hold whole numbers, as on a ring: a value is its number of grid steps, the noise of a visit
+a discrete Gaussian (`netdp.protocols.walk_steps` has the steps of a user, the same in a simulation and on a wire).
 """
 
 from __future__ import annotations
@@ -50,6 +53,7 @@ from netdp.numerics.checks import count, positive, scale, share_or_switch
 from .base import OnGraph, Protocol
 from .noise_law import checked_law
 from .ring import check_response, response_epsilon
+from .token_grid import TokenGrid
 
 KNOWN_ENDS = {"hidden": 0, "receiver-known": 1, "known": 2}
 """How many contributions between two visits an observer can put a name to: none, the first, the first and the last."""
@@ -185,7 +189,7 @@ def _shares(n: int, weights: Any) -> tuple[float, ...]:
 
 
 @dataclass(frozen=True)
-class WalkSum(_Walk):
+class WalkSum(TokenGrid, _Walk):
     """The sum of the contributions along a random walk on the complete graph (Algorithm 3).
 
     Parameters
@@ -203,9 +207,14 @@ class WalkSum(_Walk):
         mean *with these weights*. For the plain mean let user u add x_u/(n·w_u), w_u its share of the weights: for values in the
         ball of radius Δ/2 these lie in that of radius Δ/(2n·min w), so state sensitivity = Δ/(n·min w).
     law : "gaussian", or "laplace": noise of the same deviation, Δ then being an L1 diameter. All users are drawn alike then.
+        No grid.
+    grid : None for real numbers; or the step of a grid, a power of two: tokens then hold whole numbers.
+    dimension : how many numbers a value has, at most. On a grid rounding moves more of them further apart.
 
     >>> WalkSum(100, steps=10_000, sigma=61.0).expected_contributions
     100.0
+    >>> WalkSum(100, steps=10_000, sigma=61.0, grid=0.125).variance          # of the noise of a visit, in squared steps
+    238144
     """
 
     kind: ClassVar[str] = "walk-sum"
@@ -217,6 +226,8 @@ class WalkSum(_Walk):
     release: str | None = None
     weights: tuple[float, ...] | None = None
     law: str = "gaussian"
+    grid: float | None = None
+    dimension: int = 1
 
     def __post_init__(self) -> None:
         self._check_walk()
@@ -228,6 +239,12 @@ class WalkSum(_Walk):
         object.__setattr__(self, "tokens", count("tokens", self.tokens))
         for name in ("sigma", "sensitivity"):
             object.__setattr__(self, name, scale(name, getattr(self, name)))
+        self._settle_grid()
+
+    @property
+    def visits(self) -> int:
+        """How many contributions the tokens collect, all together."""
+        return self.tokens * self.steps
 
     @property
     def expected_contributions(self) -> float:
@@ -239,7 +256,7 @@ class WalkSum(_Walk):
         cap = f", at most {self.contributions} contributions each" if self.contributions is not None else ""
         return (
             f"{self.n:,} users; {tokens} {self.steps:,} steps at random, σ={self.sigma:g} Δ={self.sensitivity:g}, "
-            f"{self._channel()}{cap}{self._drawn()}{', Laplace noise' if self.law == 'laplace' else ''}"
+            f"{self._channel()}{cap}{self._drawn()}{', Laplace noise' if self.law == 'laplace' else ''}{self._gridded()}"
         )
 
 
@@ -368,7 +385,7 @@ class WalkDescent(_Walk):
 
 
 @dataclass(frozen=True)
-class GraphWalkSum(OnGraph):
+class GraphWalkSum(TokenGrid, OnGraph):
     """The sum of the contributions along random walks on any connected graph.
 
     Parameters
@@ -382,6 +399,7 @@ class GraphWalkSum(OnGraph):
         n more steps would bring, False none: then the last contributions have little cover.
     contributions : at most so many per user and token, or None.
     sensitivity : Δ.
+    grid, dimension : as for `WalkSum`.
 
     Each walk starts at a user drawn from its stationary distribution. Neighbours see who hands them the token.
 
@@ -400,6 +418,8 @@ class GraphWalkSum(OnGraph):
     closing: float = True
     contributions: int | None = None
     sensitivity: float = 1.0
+    grid: float | None = None
+    dimension: int = 1
 
     def __post_init__(self) -> None:
         graph, walk = settled(self.graph, self.walk, "GraphWalkSum")
@@ -415,15 +435,21 @@ class GraphWalkSum(OnGraph):
         self._set(closing=share_or_switch("closing", self.closing, float(self.n)))
         if self.contributions is not None:
             object.__setattr__(self, "contributions", count("contributions", self.contributions))
+        self._settle_grid()
 
     def prepare(self) -> None:
         self.transition  # noqa: B018
+
+    @property
+    def visits(self) -> int:
+        """How many contributions the tokens collect, all together."""
+        return self.tokens * self.steps
 
     def describe(self) -> str:
         tokens = "a token walks" if self.tokens == 1 else f"{self.tokens} tokens walk"
         return (
             f"{self.graph.name}: {self.n:,} users; {tokens} {self.steps:,} steps ({self.walk}), "
-            f"σ={self.sigma:g} Δ={self.sensitivity:g}{'' if self.closing else ', no closing noise'}"
+            f"σ={self.sigma:g} Δ={self.sensitivity:g}{'' if self.closing else ', no closing noise'}{self._gridded()}"
         )
 
     @cached_property

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from netdp.peers.up import UpResult
 from netdp.privacy.readable import readable
-from netdp.protocols import Gossip
+from netdp.protocols import Gossip, RandomizedGossip
 
 LOOPBACK = "real processes with encrypted links, all on this machine; nothing was trusted with everybody's data"
 _MOST_LINES = 24
@@ -21,12 +21,17 @@ def run_rows(result: UpResult) -> list[tuple[str, str, str]]:
     told, study = result.to_dict(), result.study
     guarantee = told["guarantee"]
     out = _no_answer(result, guarantee) if result.answer is None else _answer(result, told)
+    if worse := [name for name, one in result.outcomes.items() if one.get("worse")]:
+        said = "than promised: what really happened cost more; the true cost is in the ledgers of " + _names(worse)
+        out.insert(0, ("WORSE", "", said))
     for k, spent in guarantee["spent_epsilon"].items():
-        who = "any single party" if k == "1" else f"any {k} parties together"
-        promised = f"; promised {readable(study.privacy.epsilon)}" if int(k) == guarantee["colluders"] else ""
+        who, planned = study.running.who(int(k)), guarantee["colluders"] + study.running.has_curator
+        promised = f"; promised {readable(study.privacy.epsilon)}" if int(k) == planned else ""
         out.append((f"ε at δ = {guarantee['delta']:g}", readable(float(spent)), f"{who} learned at most{promised}"))
-    out += _in_real_numbers(result)
-    carried = f"over {study.graph.m:,} links, in {told['transcript']['rounds']} rounds"
+    out += _in_real_numbers(result) + _by_distance(result)
+    out += _shuffled(result) + _walked(result)
+    carried = f"over {study.graph.m:,} links, "
+    carried += "two in every exchange" if result.learned else f"in {told['transcript']['rounds']} rounds"
     out.append(("messages", f"{told['transcript']['messages']:,}", carried))
     if restarts := {name: count for name, count in result.restarts.items() if count}:
         out.append(("restarted", str(sum(restarts.values())), _names(list(restarts))))
@@ -42,6 +47,40 @@ def run_rows(result: UpResult) -> list[tuple[str, str, str]]:
     return out
 
 
+def _walked(result: UpResult) -> list[tuple[str, str, str]]:
+    """Of tokens that walked: how often they were where, and what this path would have given away."""
+    walked = result.walked
+    if walked is None:  # somebody who was visited is not there to say so
+        skips = next((told.get("realised", {}).get("skips", 0) for told in result.answered.values()), 0)
+        return [("skipped", str(skips), "times somebody did not answer, and a token went to another")] if skips else []
+    told = walked.to_dict()
+    visits, skips = told["visits"], told["skips"]
+    away = f"; {skips} times somebody did not answer, and a token went to another" if skips else ""
+    out = [("visits", f"{visits['fewest']} to {visits['most']}", f"of tokens to each party{away}")]
+    if given := told.get("epsilon_of_this_path"):
+        most = readable(given["largest"])
+        said = (
+            f"learned by one about another on average, {most} at most, if they knew the path, which none of them does"
+        )
+        out.append(("ε of this path", readable(given["mean"]), said))
+    return out
+
+
+def _shuffled(result: UpResult) -> list[tuple[str, str, str]]:
+    """Of reports that hopped: how many the curator has counted, and what became of the others."""
+    realised: dict[str, Any] = next((told.get("realised", {}) for told in result.answered.values()), {})
+    if "accepted" not in realised:
+        return []
+    expected, accepted = realised["expected"], realised["accepted"]
+    why = [f"{number} dropped ({reason})" for reason, number in realised["dropped"].items() if number]
+    if realised["cuts"]:
+        why.append(f"{len(realised['cuts'])} links failed on the way")
+    if realised["hands"] < expected:
+        why.append(f"{expected - realised['hands']} handed nothing over")
+    calm = "counted by the curator, none dropped" if accepted == expected else "counted by the curator"
+    return [("reports", f"{accepted} of {expected}", "; ".join(why) or calm)]
+
+
 def _no_answer(result: UpResult, guarantee: dict[str, Any]) -> list[tuple[str, str, str]]:
     why = next((str(one["reason"]) for one in result.outcomes.values()), "no party reported")
     published = str(guarantee["contributions"])
@@ -52,8 +91,9 @@ def _answer(result: UpResult, told: dict[str, Any]) -> list[tuple[str, str, str]
     study, answer, roster = result.study, result.answer, told["roster"]
     assert answer is not None
     out = []
-    held = f"{len(result.answered)} parties hold this answer, to the last bit" if result.ok else "not all agree"
-    if isinstance(study.protocol(), Gossip):
+    whose = "parties" if study.curator is None else "participants"
+    held = f"{len(result.answered)} {whose} hold this answer, to the last bit" if result.ok else "not all agree"
+    if isinstance(study.protocol(), Gossip | RandomizedGossip):
         # what a party ends with is for its own eyes: side by side they would tell more than is certified
         held = "one party's estimate; each of the others has its own, and keeps it to itself"
     for i, (name, value) in enumerate(answer_lines(answer)[:_MOST_LINES]):
@@ -81,6 +121,36 @@ def _in_real_numbers(result: UpResult) -> list[tuple[str, str, str]]:
 
     worst = max(in_real_arithmetic(protocol, [v]).worst_epsilon(study.privacy.delta) for v in range(study.n))
     return [("", readable(worst), "the same in real numbers, which no wire carries: not a guarantee")]
+
+
+def _by_distance(result: UpResult) -> list[tuple[str, str, str]]:
+    """What single parties learned in a randomized gossip, by how far away they were, and how far apart the estimates are."""
+    found = result.learned
+    if found is None:
+        return []
+    if found.problem:
+        return [
+            ("exchanges", "?", f"the parties' logs contradict each other ({found.problem}): only the promise is known")
+        ]
+    out = []
+    for hops, (mean, largest) in found.by_distance.items():
+        away = "one link away" if hops == 1 else f"{hops} links away"
+        out.append(("", readable(mean), f"a party {away} learned, on average; {readable(largest)} at most"))
+    logs = found.logs
+    broken = f"{len(logs.torn)} torn (one end averaged, the other did not), {len(logs.void)} without effect"
+    broken += " among those whose logs are here" if logs.missing else ""
+    out.append(("exchanges", f"{logs.exchanges:,}", broken))
+    apart = found.spread / len(found.roster)
+    out.append(
+        ("apart", f"{apart:,.3g}", "the largest estimate from the smallest, in the units of sigma; seen only here")
+    )
+    if 0 < found.looked_at < len(found.roster) - len(logs.missing):
+        out.append(("looked at", str(found.looked_at), "parties as those who learn, evenly spaced"))
+    if logs.missing:
+        names = [result.study.names[found.roster[u]] for u in logs.missing]
+        lost = "counted among those who look; what they held is missing from the answer"
+        out.append(("without log", str(len(names)), f"{_names(names)}: {lost}"))
+    return out
 
 
 def answer_lines(answer: dict[str, Any]) -> list[tuple[str, str]]:

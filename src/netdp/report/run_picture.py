@@ -103,7 +103,7 @@ def learned(result: UpResult) -> Learned:
     except Unsupported:
         local = curator = None
     gone = " About a party that is gone: no more than the study promises." if result.gone else ""
-    if study.settings.kind != "masked-sum":
+    if not study.running.depends_on_size_only:
         spent = told["guarantee"]["spent_epsilon"]
         sizes = tuple(sorted(int(k) for k in spent))
         more = f"More than {sizes[-1]} together: nothing is bounded here." if sizes else "Nobody reported."
@@ -220,7 +220,7 @@ def page_data(result: UpResult) -> dict[str, Any]:
         "epsilon": [_short(value) for value in found.epsilon],
         "local": None if found.local is None else _short(found.local),
         "curator": None if found.curator is None else _short(found.curator),
-        "unbounded": study.settings.kind != "masked-sum",
+        "unbounded": not study.running.depends_on_size_only,
         "promise": [study.privacy.colluders, study.privacy.epsilon],
         "attempts": study.privacy.attempts,
         "note": found.note.strip(),

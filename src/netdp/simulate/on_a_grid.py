@@ -1,4 +1,4 @@
-"""Values of a simulation in grid steps, held to what the privacy of rings and gossip on a grid rests on."""
+"""Values of a simulation in grid steps, held to what the privacy of tokens and gossip on a grid rests on."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ import numpy as np
 
 from netdp.errors import InvalidValue
 from netdp.numerics.arrays import FloatArray, IntArray
-from netdp.protocols import Gossip, RingSum
+from netdp.protocols import Gossip, PathSum, RandomizedGossip, RingSum
 from netdp.protocols.grid import held_in_steps, lowest_of
 
 
 def held_on_the_grid(
-    protocol: RingSum | Gossip, data: FloatArray, bounds: Any, in_steps: Callable[[Any, FloatArray], IntArray]
+    protocol: RingSum | PathSum | Gossip | RandomizedGossip,
+    data: FloatArray,
+    bounds: Any,
+    in_steps: Callable[[Any, FloatArray], IntArray],
 ) -> IntArray:
     """The values (…, d) in grid steps; single numbers clipped to the bounds in steps, or refused if they are too far apart."""
     columns = data.shape[-1]

@@ -19,7 +19,7 @@ Histograms take labels 0 … L−1 of shape (n,), or (periods, n).
     PathSum         the tokens over the number of contributing steps, which is public as the paths are: the mean of the
                     contributions on the paths
     WalkSum         the tokens over the *expected* number of contributing steps: an unbiased estimate of the mean; with
-                    weights of the mean with these weights
+                    weights of the mean with these weights; on a grid whole numbers are added, as on paths and graphs
     GraphWalkSum    the tokens over steps·tokens: the mean (Metropolis) or the mean weighted by where the walk is in the long
                     run (simple walk: by degree)
     RingHistogram   unbiased shares among all rounds·n contributions
@@ -53,6 +53,7 @@ from netdp.numerics.arrays import FloatArray, IntArray
 from netdp.protocols.path import PathSum, UserArray, first_visits
 from netdp.protocols.ring import Draw, RingHistogram, RingSum, ring_add, ring_mean, ring_noises, ring_steps
 from netdp.protocols.walk import GraphWalkSum, WalkDescent, WalkHistogram, WalkSum
+from netdp.protocols.walk_steps import walk_values
 from netdp.views.token import TokenTranscript, ring_path
 
 from .noise_law import unit_noise
@@ -108,7 +109,10 @@ def draw_paths(protocol: WalkSum | GraphWalkSum, seed: int) -> PathSum:
         paths = [walk_path(protocol, rng) for _ in range(protocol.tokens)]
         closing = protocol.closing
     law = getattr(protocol, "law", "gaussian")
-    return PathSum(protocol.n, tuple(paths), protocol.sigma, closing, protocol.contributions, protocol.sensitivity, law)
+    return PathSum(
+        protocol.n, tuple(paths), protocol.sigma, closing, protocol.contributions, protocol.sensitivity, law, protocol.grid,
+        protocol.dimension,
+    )  # fmt: skip
 
 
 def expected_contributing(protocol: WalkSum | WalkHistogram) -> float:
@@ -272,6 +276,11 @@ def _along(
             "the path; give values over time without a cap"
         )
 
+    if drawn.grid is not None:
+        total, seen = walk_integers(drawn, held_on_the_grid(drawn, data, values.bounds, walk_values), seed, observers)
+        mean = np.asarray(total * (drawn.step / contributing), dtype=np.float64)
+        return token_run(drawn, mean, drawn.paths, seed, seen)
+
     def gifts(k: int, first: int, last: int) -> FloatArray:
         path = drawn.paths[k]
         added = data[period_of(np.arange(first, last), len(path), len(data)), path[first:last]]
@@ -283,6 +292,49 @@ def _along(
     noise = tuple((np.broadcast_to(drawn.sigma, len(path)), closing) for path in drawn.paths)
     release, kept = carry(drawn.n, drawn.paths, gifts, noise, data.shape[2], unit_noise(drawn.law, normal), observers)
     return token_run(drawn, release.sum(axis=0) / contributing, drawn.paths, seed, kept)
+
+
+def walk_integers(
+    drawn: PathSum, integers: IntArray, seed: int, observers: tuple[int, ...]
+) -> tuple[IntArray, TokenRecord | None]:
+    """The sum of the released tokens, (d,) whole numbers, and the record; noise from a stream of its own.
+
+    What `netdp.protocols.walk_steps` does visit by visit, all visits at once: nothing is rounded, so the order does not matter.
+    """
+    periods, _, d = integers.shape
+    words = words_from(np.random.default_rng(np.random.SeedSequence(seed).spawn(2)[1]))
+    each, last = DiscreteGaussian(drawn.variance), drawn.closing_variance
+    releases, records = [], []
+
+    def real(numbers: IntArray) -> FloatArray:
+        return np.asarray(numbers * drawn.step, dtype=np.float64)
+
+    for k, path in enumerate(drawn.paths):
+        given = integers[period_of(np.arange(len(path)), len(path), periods), path]
+        given[~drawn.carries[k]] = 0
+        noise = each.sample((len(path), d), words)
+        closing = DiscreteGaussian(last).sample((d,), words) if last else np.zeros(d, dtype=np.int64)
+        running = np.cumsum(given + noise, axis=0)  # below 2⁶²: `most_steps`
+        releases.append(running[-1] + closing)
+        watched = np.isin(path, observers)
+        at = np.flatnonzero(watched)
+        arrivals = np.where(at[:, None] > 0, running[at - 1], 0)
+        unknown = np.full((1, d), np.nan)
+        records.append(
+            TokenRecord(
+                observers=observers,
+                visits=np.column_stack([np.full(len(at), k), at, path[at]]).astype(np.int64),
+                arrivals=real(arrivals),
+                contributions=real(given[at]),
+                noises=real(noise[at]),
+                starts=np.zeros((1, d)) if watched[0] else unknown,
+                closings=real(closing[None]) if watched[-1] else unknown,
+                release=real(releases[-1][None]),
+            )
+            if observers
+            else None
+        )
+    return np.sum(releases, axis=0, dtype=np.int64), _joined(records)
 
 
 def carry(

@@ -46,6 +46,7 @@ from netdp.protocols import (
     WalkSum,
 )
 from netdp.protocols.ring import ring_steps
+from netdp.protocols.walk_steps import walk_values
 
 from .error import ExpectedError, predictions
 
@@ -95,8 +96,28 @@ def _path(protocol: PathSum, values: npt.ArrayLike | None = None) -> ExpectedErr
         sampling = (protocol.sensitivity / 2 * float(np.abs(uneven).sum())) ** 2
     else:
         sampling = float(((uneven @ party_values(values, protocol.n)) ** 2).sum())
-    columns = 1 if values is None else int(np.shape(party_values(values, protocol.n))[1])
-    return ExpectedError(noise=protocol.sigma**2 * noises / contributing**2 * columns, sampling=sampling)
+    columns = protocol.dimension if values is None else int(np.shape(party_values(values, protocol.n))[1])
+    return ExpectedError(
+        noise=_one_noise(protocol) * noises / contributing**2 * columns,
+        sampling=sampling,
+        rounding=_moved(protocol, protocol.given / contributing, values),
+    )
+
+
+def _one_noise(protocol: PathSum | WalkSum | GraphWalkSum) -> float:
+    """The variance of the noise of one visit."""
+    return protocol.sigma**2 if protocol.grid is None else protocol.variance * protocol.step**2
+
+
+def _moved(protocol: PathSum | WalkSum | GraphWalkSum, weights: FloatArray, values: npt.ArrayLike | None) -> float:
+    """What rounding to the grid moves the mean with these weights by, squared; at most (g/2)² per coordinate."""
+    if protocol.grid is None:
+        return 0.0
+    if values is None:
+        return protocol.dimension * protocol.step**2 / 4
+    data = over_time(values, protocol.n)
+    moved = protocol.step * walk_values(protocol, data) - data
+    return float((np.mean(np.einsum("u,pud->pd", weights, moved), axis=0) ** 2).sum())
 
 
 @predictions.register
@@ -108,7 +129,11 @@ def _walk(protocol: WalkSum, values: npt.ArrayLike | None = None) -> ExpectedErr
         )
     steps = protocol.steps * protocol.tokens
     spread, bias, columns = _weighted(protocol, protocol.chances, values)
-    return ExpectedError(noise=protocol.sigma**2 * columns / steps, sampling=spread / steps + bias)
+    return ExpectedError(
+        noise=_one_noise(protocol) * columns / steps,
+        sampling=spread / steps + bias,
+        rounding=_moved(protocol, protocol.chances, values),
+    )
 
 
 def _weighted(
@@ -119,7 +144,7 @@ def _weighted(
     if values is None:
         assert not isinstance(protocol, WalkHistogram)
         bias = (protocol.sensitivity / 2 * float(np.abs(uneven).sum())) ** 2 if np.ptp(weights) else 0.0
-        return protocol.sensitivity**2 / 4, bias, 1
+        return protocol.sensitivity**2 / 4, bias, protocol.dimension
     data = over_time(values, protocol.n)
     length = (
         np.diff(-(-np.arange(len(data) + 1) * protocol.steps // len(data))) / protocol.steps
@@ -148,8 +173,9 @@ def _graph_walk(protocol: GraphWalkSum, values: npt.ArrayLike | None = None) -> 
     noises = (protocol.steps + protocol.closing) * protocol.tokens
     periods = 1 if values is None else len(over_time(values, protocol.n))
     return ExpectedError(
-        noise=protocol.sigma**2 * noises / steps**2 * columns,
+        noise=_one_noise(protocol) * noises / steps**2 * columns,
         sampling=spread * _correlation(protocol, pi, periods) / steps + bias,
+        rounding=_moved(protocol, pi, values),
     )
 
 

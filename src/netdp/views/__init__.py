@@ -1,5 +1,6 @@
 """What a set of observers sees: the transcript, and the views that accountants work on."""
 
+from .exchanges import ExchangeLogs, ExchangeView
 from .gossip import GossipView
 from .linear import LinearGaussianView, LinearProtocol, Noise, Seen, explicit_view
 from .observers import observer_set, who_looks
@@ -11,6 +12,8 @@ from .token import TokenTranscript, TokenView
 from .transcript import Transcript, transcribe
 
 __all__ = [
+    "ExchangeLogs",
+    "ExchangeView",
     "GossipView",
     "LinearGaussianView",
     "LinearProtocol",

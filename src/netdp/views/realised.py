@@ -135,8 +135,9 @@ def _drawn_path(protocol: WalkSum | GraphWalkSum, transcript: Any) -> PathSum:
     closing = protocol.closing if isinstance(protocol, GraphWalkSum) else 0.0
     law = getattr(protocol, "law", "gaussian")
     return PathSum(
-        protocol.n, transcript.paths, protocol.sigma, closing, protocol.contributions, protocol.sensitivity, law
-    )
+        protocol.n, transcript.paths, protocol.sigma, closing, protocol.contributions, protocol.sensitivity, law,
+        protocol.grid, protocol.dimension,
+    )  # fmt: skip
 
 
 @realised.register

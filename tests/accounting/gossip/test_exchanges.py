@@ -14,6 +14,7 @@ from netdp.accounting.gossip.dithered import first_value_delta
 from netdp.accounting.gossip.exchanges import course_of, factors, transcript_distance, wire_grid
 from netdp.accounting.linear_gaussian import shift_energy
 from netdp.errors import InvalidValue, Unsupported
+from netdp.privacy import Claim
 from netdp.protocols.exchange import difference, fits, shared
 from netdp.protocols.randomized import waking_alike
 from netdp.views import ExchangeLogs, ExchangeView, Seen
@@ -278,6 +279,24 @@ def test_torn_exchanges_are_found_and_counted():
     assert ExchangeLogs.from_dict(3, json.loads(json.dumps(TORN.to_dict()))).deeds == TORN.deeds
     void = ExchangeLogs(3, {0: [], 1: [("accepted", 0, 3)], 2: []})
     assert void.void == ((0, 1, 3),)
+
+
+@pytest.mark.parametrize("grid", [None, 2.0**-40])
+def test_who_left_no_log_is_not_left_out_of_the_worst(grid):
+    """0 and 1 exchange, 2 and 3 too. Without the log of 1, what 0 learned about 1 is still all that it can be."""
+    p = RandomizedGossip(graphs.path(4), steps=4, sigma=2.0, refresh=0.1, grid=grid)
+    all_logs = ExchangeLogs.of_edges(4, [[0, 1], [2, 3]])
+    truth = account(p, [0], transcript=all_logs).worst_epsilon(1e-6)
+    for kept in ((0, 2, 3), (0,), (2,), ()):
+        loss = account(p, [0], transcript=ExchangeLogs(4, {u: all_logs.deeds[u] for u in kept}))
+        assert loss.worst_epsilon(1e-6) >= truth * (1 - 1e-9)
+        assert loss.claim is Claim.UPPER
+        assert np.isnan(loss.factor).tolist() == [True, False, False, False]
+        assert all(loss.factor[u] == 1 for u in range(1, 4) if u not in kept)
+        assert any("left no log" in text for text in loss.assumptions)
+    own = account(p, [0], transcript=ExchangeLogs(4, {u: all_logs.deeds[u] for u in (1, 2, 3)}))  # it is one of them anyway
+    assert own.factor[1:].tolist() == account(p, [0], transcript=all_logs).factor[1:].tolist()
+    assert any("every log is true" in text for text in own.assumptions)
 
 
 @pytest.mark.parametrize(

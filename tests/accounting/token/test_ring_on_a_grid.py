@@ -143,7 +143,7 @@ def test_a_value_without_noise_around_it_is_lost_and_that_is_said(observers):
 
 def test_all_pairs_are_its_columns():
     for noise in ("single", "distributed"):
-        p = RingSum(7, 2, sigma=1.0, noise=noise, grid=0.25, sensitivity=0.5)
+        p = RingSum(4, 2, sigma=1.0, noise=noise, grid=0.25, sensitivity=0.5)
         both = pairwise(p)
         for v in range(p.n):
             column = account(p, [v])

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from netdp import account, graphs
 from netdp.accounting.masked.sums import component_curve
 from netdp.errors import FileFormatError, InvalidValue, Refused, Unsupported
+from netdp.peers.kinds.noise import least_noise
+from netdp.peers.kinds.promised import promise_of
 from netdp.peers.study import Study
 from netdp.peers.study.file import quoted
-from netdp.peers.study.plan import least_noise, promise_of
 from netdp.peers.study.task import Task
 from netdp.protocols import MaskedSum, RingSum
 
@@ -152,7 +153,7 @@ def test_numbers_are_written_with_all_their_digits(epsilon, delta):
         ("epsilon = 2.0", "epsilom = 2.0", r"privacy\.epsilom: is not known here"),
         ('kind = "mean"', 'kind = "mode"', r"s\.toml:\d+: task\.kind: "),
         ("sigma = 2.0", "sigma = 1e-9", r"protocol: sigma=1e-09 is less than one step"),
-        ('kind = "masked-sum"', 'kind = "shouting"', r"protocol\.kind: must be masked-sum, ring-sum or gossip"),
+        ('kind = "masked-sum"', 'kind = "shouting"', r"protocol\.kind: must be one of masked-sum, ring-sum, "),
         ('name = "c3"', 'name = "c 3"', r"party\[3\]\.name: a party's name"),
         ('name = "c3"', 'name = "C1"', r"party\[3\]\.name: is the same for c1 and C1"),
         ("[timing]", "[timing]\nhurry = 1", r"timing\.hurry: is not known here; known: gather, patience"),

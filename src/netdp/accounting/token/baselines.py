@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -19,6 +20,7 @@ from .ring import heap_profile
 from .ring_on_a_grid import published_rounds
 from .sampled import Shift, block, mixture
 from .walk import contributions_law, hidden_bounds, local_profile, more_delta, most_contributions, sampled_responses
+from .walk_on_a_grid import on_the_grid
 from .weights import by_own
 
 _LOCAL = "every user publishes all its contributions, each with its own noise"
@@ -48,6 +50,8 @@ def _local_ring(protocol: RingSum) -> Guarantee:
 def _local_walk(protocol: WalkSum | WalkDescent) -> Guarantee:
     if isinstance(protocol, WalkDescent) and protocol.graph is not None:
         return said(visits_profile(protocol, summed=False), _LOCAL)
+    if isinstance(protocol, WalkSum) and protocol.grid is not None:
+        return _carried(protocol, _local_walk(protocol.in_real_numbers))
     if isinstance(protocol, WalkSum) and protocol.law == "laplace":
         walk, unit = protocol, protocol.sensitivity / scale_of(protocol.sigma)
         return said(by_own(protocol, lambda own: laplace_local(unit, contributions_law(walk, own))), _LOCAL)
@@ -71,8 +75,15 @@ def _local_histogram(protocol: RingHistogram | WalkHistogram) -> Guarantee:
     return said(by_own(walk, often), _LOCAL)
 
 
+def _carried(protocol: WalkSum | GraphWalkSum | PathSum, loss: Guarantee) -> Guarantee:
+    """What holds in real numbers, carried over to the protocol's grid: there the noises are shown one by one, or all together."""
+    return dataclasses.replace(loss, curve=on_the_grid(loss.curve, protocol), claim=Claim.UPPER)
+
+
 @local.register
 def _local_path(protocol: PathSum) -> Guarantee:
+    if protocol.grid is not None:
+        return _carried(protocol, _local_path(protocol.in_real_numbers))
     if protocol.law == "laplace":
         return said(_laplace(protocol).self_compose(max(1, int(protocol.given.max()))), _LOCAL)
     mu = np.sqrt(protocol.given) * protocol.sensitivity / protocol.sigma
@@ -81,12 +92,16 @@ def _local_path(protocol: PathSum) -> Guarantee:
 
 @local.register
 def _local_graph_walk(protocol: GraphWalkSum) -> Guarantee:
+    if protocol.grid is not None:
+        return _carried(protocol, _local_graph_walk(protocol.in_real_numbers))
     return said(visits_profile(protocol, summed=False), _LOCAL)
 
 
 @curator.register
 def _curator_path(protocol: PathSum) -> Guarantee:
     """The sum of all contributions with all their noise: u's shift it by c_u·Δ."""
+    if protocol.grid is not None:
+        return _carried(protocol, _curator_path(protocol.in_real_numbers))
     if protocol.law == "laplace":
         noises, most = sum(len(path) for path in protocol.paths), int(protocol.given.max())
         unit = protocol.sensitivity / scale_of(protocol.sigma)
@@ -100,6 +115,8 @@ def _curator_path(protocol: PathSum) -> Guarantee:
 
 @curator.register
 def _curator_graph_walk(protocol: GraphWalkSum) -> Guarantee:
+    if protocol.grid is not None:
+        return _carried(protocol, _curator_graph_walk(protocol.in_real_numbers))
     return said(visits_profile(protocol, summed=True), _CENTRAL)
 
 
@@ -133,6 +150,8 @@ def _curator_ring(protocol: RingSum) -> Guarantee:
 @curator.register
 def _curator_sum(protocol: WalkSum) -> Guarantee:
     """All contributions in noise of variance Tσ²: a shift of kΔ, k the number of u's visits, told or not."""
+    if protocol.grid is not None:
+        return _carried(protocol, _curator_sum(protocol.in_real_numbers))
     if protocol.law == "laplace":
         unit = protocol.sensitivity / protocol.sigma
         return said(by_own(protocol, lambda own: curator_profile(protocol, unit, own)), _CENTRAL)

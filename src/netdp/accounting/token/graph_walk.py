@@ -42,7 +42,7 @@ from netdp.errors import InvalidValue, Unsupported
 from netdp.graphs import Graph, Transition
 from netdp.graphs.transitions import transition_matrix
 from netdp.numerics.arrays import UNIT, FloatArray, Progress
-from netdp.privacy import Adjacency, Claim, Guarantee, ProfileCurve
+from netdp.privacy import Adjacency, Claim, Curve, Guarantee, ProfileCurve
 from netdp.protocols import GraphWalkSum, WalkDescent, WalkHistogram
 from netdp.protocols.walk import stationary
 from netdp.views import observer_set
@@ -55,6 +55,8 @@ from .ring import heap_profile
 from .sampled import gaussian, mixture
 from .stretches import UNLIKELY, bins, mean
 from .walk import FIXED, REFERENCES, SEPARATE, more_delta
+from .walk_on_a_grid import REFERENCES as GRID_REFERENCES
+from .walk_on_a_grid import on_the_grid, wire_assumptions
 
 Walk = GraphWalkSum | WalkDescent | WalkHistogram
 
@@ -74,8 +76,12 @@ def _graph_walk(
     progress: Progress | None = None,
 ) -> Guarantee:
     asked = _asked(protocol, observers, targets)
+    gridded = protocol.grid is not None
+    real = protocol.in_real_numbers if gridded else protocol
+    curve: Curve = _curves(real, observers, asked, target_profile, progress)
+    noise = ("noise is real-valued Gaussian; a deployment on a grid adds its distance to δ",)
     return Guarantee(
-        curve=_curves(protocol, observers, asked, target_profile, progress),
+        curve=on_the_grid(curve, protocol) if gridded else curve,
         adjacency=Adjacency.REPLACE,
         claim=Claim.UPPER,
         assumptions=(
@@ -85,9 +91,9 @@ def _graph_walk(
             "the last holder adds its closing noise before the token is released",
             FIXED,
             *((SEPARATE,) if protocol.tokens > 1 else ()),
-            "noise is real-valued Gaussian; a deployment on a grid adds its distance to δ",
+            *(wire_assumptions(protocol) if gridded else noise),
         ),
-        references=REFERENCES[:2],
+        references=(GRID_REFERENCES[0], *REFERENCES[:2], *GRID_REFERENCES[1:]) if gridded else REFERENCES[:2],
     )
 
 
@@ -258,6 +264,12 @@ def target_profile(
     bounds = _by_gaps(protocol, observers, target, mu, protocol.closing)
     bounds.append(profile(_moments(_key(protocol), observers, target, how), mu, protocol.tokens))
     return least(bounds)
+
+
+def energy_profile(protocol: GraphWalkSum, observers: tuple[int, ...], target: int) -> ProfileCurve:
+    """δ(ε) for one target from the energy of whole stretches alone: the loss with the path told, up to the price of moments."""
+    mu = protocol.sensitivity / protocol.sigma
+    return profile(_moments(_key(protocol), observers, target, "sum"), mu, protocol.tokens)
 
 
 def descent_profile(

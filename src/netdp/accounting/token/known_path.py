@@ -44,6 +44,8 @@ from netdp.views.token import TokenView
 
 from .laplace import IDEAL, path_loss
 from .ring_on_a_grid import ring_loss, ring_pairs
+from .walk_on_a_grid import REFERENCES as GRID_REFERENCES
+from .walk_on_a_grid import on_the_grid, wire_assumptions
 
 REFERENCES = (
     "netdp, docs/guarantees.md#known-path: exact loss of a token on a known path.",
@@ -107,11 +109,11 @@ def path_energy_pairwise(protocol: PathSum | RingSum) -> FloatArray:
 
 def _scale(protocol: PathSum | RingSum) -> float:
     """Δ²/σ², and what covers the rounding of the sums."""
-    if isinstance(protocol, RingSum) and protocol.grid is not None:
+    if protocol.grid is not None:
         raise Unsupported(
-            f"this RingSum adds whole numbers on a grid of {protocol.grid:g}, so its loss is no single μ and σ is not found by "
-            "a formula: account(protocol, observers) certifies it; to find σ, calibrate with grid=None, then state grid= and "
-            "account again"
+            f"this {type(protocol).__name__} adds whole numbers on a grid of {protocol.grid:g}, so its loss is no single μ and σ "
+            "is not found by a formula: account(protocol, observers) certifies it; to find σ, calibrate with grid=None, then state "
+            "grid= and account again"
         )
     only_gaussian(protocol, "μ²")
     return (protocol.sensitivity / protocol.sigma) ** 2 * (1.0 + _slack(protocol))
@@ -165,6 +167,8 @@ def _one_observer(path: Any, carries: Any, shares: Any, closing: float, v: int, 
 def _token(protocol: PathSum | RingSum, observers: tuple[int, ...]) -> Guarantee:
     if isinstance(protocol, RingSum) and protocol.grid is not None:
         return ring_loss(protocol, observers)
+    if isinstance(protocol, PathSum) and protocol.grid is not None:
+        return _on_the_grid(protocol, path_energy(protocol.in_real_numbers, observers))
     if protocol.law == "laplace":
         return dataclasses.replace(path_loss(protocol, observers), assumptions=token_assumptions(protocol))
     return _statement(protocol, path_energy(protocol, observers))
@@ -175,6 +179,8 @@ def _pairs(protocol: PathSum | RingSum) -> Guarantee:
     """What every single user learns about every other: matrices [u, v]."""
     if isinstance(protocol, RingSum) and protocol.grid is not None:
         return ring_pairs(protocol)
+    if isinstance(protocol, PathSum) and protocol.grid is not None:
+        return _on_the_grid(protocol, path_energy_pairwise(protocol.in_real_numbers))
     only_gaussian(protocol, "the matrix of all pairs")
     return _statement(protocol, path_energy_pairwise(protocol))
 
@@ -188,6 +194,18 @@ def _statement(protocol: PathSum | RingSum, energy: FloatArray) -> Guarantee:
         references=REFERENCES,
         factor=energy / protocol.local_mu**2,
         slack=_slack(protocol),
+    )
+
+
+def _on_the_grid(protocol: PathSum, energy: FloatArray) -> Guarantee:
+    """The same for tokens that add whole numbers, from the energy in real numbers."""
+    loss = _statement(protocol, energy)
+    return dataclasses.replace(
+        loss,
+        curve=on_the_grid(loss.curve, protocol),
+        claim=Claim.UPPER,
+        factor=energy / protocol.in_real_numbers.local_mu**2,
+        references=(GRID_REFERENCES[0], *REFERENCES, *GRID_REFERENCES[1:]),
     )
 
 
@@ -211,7 +229,13 @@ def token_assumptions(protocol: PathSum | RingSum) -> tuple[str, ...]:
         "all users follow the protocol to its end; the observers pool their own data, noise and all they read",
         "values are fixed beforehand, one for every visit, and do not react to the token",
         closing,
-        IDEAL
-        if protocol.law == "laplace"
-        else "noise is real-valued Gaussian; a deployment on a grid adds its distance to δ",
+        *(
+            wire_assumptions(protocol)
+            if isinstance(protocol, PathSum) and protocol.grid is not None
+            else (
+                IDEAL
+                if protocol.law == "laplace"
+                else "noise is real-valued Gaussian; a deployment on a grid adds its distance to δ",
+            )
+        ),
     )

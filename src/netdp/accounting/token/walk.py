@@ -72,6 +72,8 @@ from .rdp import walk_rdp
 from .ring import heap_profile
 from .sampled import Shift, block, gaussian, mixture
 from .stretches import UNLIKELY, bins, blocks, ending, gap_mixture, gap_profile, opening, single_steps
+from .walk_on_a_grid import REFERENCES as GRID_REFERENCES
+from .walk_on_a_grid import on_the_grid, wire_assumptions
 from .weights import Chances, by_weight, chances_of
 
 Bound = Callable[[], ProfileCurve]
@@ -112,10 +114,21 @@ def _sum(
     statement: str = "profile",
     progress: Any = None,
 ) -> Guarantee:
+    said = _sum_assumptions(protocol, adjacency)
+    if protocol.grid is not None:
+        if _renyi(statement) or adjacency != Adjacency.REPLACE:
+            raise Unsupported(
+                f"a walk on a grid is accounted for as δ(ε) under 'replace', got statement={statement!r}, adjacency={adjacency!r}; "
+                "leave these out, or leave grid=None"
+            )
+        real = protocol.in_real_numbers
+        curve = on_the_grid(_each_target(real, observers, lambda who: sum_profile(real, who)), protocol)
+        loss = _statement(protocol, observers, curve, adjacency, *said)
+        return dataclasses.replace(loss, references=(GRID_REFERENCES[0], *loss.references, *GRID_REFERENCES[1:]))
     if _renyi(statement):
-        return _renyi_statement(protocol, observers, adjacency, *_sum_assumptions(protocol, adjacency))
+        return _renyi_statement(protocol, observers, adjacency, *said)
     curve = _each_target(protocol, observers, lambda who: sum_profile(protocol, who, adjacency))
-    return _statement(protocol, observers, curve, adjacency, *_sum_assumptions(protocol, adjacency))
+    return _statement(protocol, observers, curve, adjacency, *said)
 
 
 @certified.register
@@ -213,7 +226,11 @@ def sum_profile(protocol: WalkSum, colluders: int | Chances = 1, adjacency: str 
 
 
 def sum_bounds(protocol: WalkSum, colluders: int | Chances = 1, adjacency: str = "replace") -> list[Bound]:
-    """The bounds of `sum_profile`, the one that is usually the least first."""
+    """The bounds of `sum_profile`, the one that is usually the least first; in real numbers."""
+    if protocol.grid is not None:
+        raise InvalidValue(
+            f"these bounds are in real numbers, and this walk is on a grid of {protocol.grid:g}; netdp.account handles it"
+        )
     return list(_sum_bounds(protocol, colluders, adjacency))
 
 
@@ -223,7 +240,7 @@ def _sum_bounds(protocol: WalkSum, colluders: int | Chances, adjacency: str) -> 
     steps, tokens = protocol.steps, protocol.tokens
 
     def told() -> ProfileCurve:
-        return _each_contribution(
+        return each_contribution(
             protocol, gap_mixture(shift.near, _met(protocol, colluders)), _own(protocol, colluders)
         )
 
@@ -232,7 +249,7 @@ def _sum_bounds(protocol: WalkSum, colluders: int | Chances, adjacency: str) -> 
 
     if protocol.law == "laplace":
         own = _own(protocol, colluders)
-        each = functools.partial(_each_contribution, protocol, own=own)
+        each = functools.partial(each_contribution, protocol, own=own)
         return laplace_walk(protocol, q, w, shift, each, contributions_law(protocol, own))
     if protocol.contributions is not None:
         return [told, local]
@@ -272,7 +289,7 @@ def _descent_bounds(protocol: WalkDescent, colluders: int | Chances, adjacency: 
         return compose_events([steps, Event(seen, tokens)])  # a named release is one of the ends
 
     def iteration() -> ProfileCurve:
-        return _each_contribution(
+        return each_contribution(
             protocol, gap_mixture(shift.near, _met(protocol, colluders)), _own(protocol, colluders)
         )
 
@@ -313,7 +330,7 @@ def histogram_profile(protocol: WalkHistogram, colluders: int | Chances = 1) -> 
             (l, _as_profile(heap_profile(l - 1, 0, protocol.domain, protocol.gamma, protocol.response)))
             for l, _ in bins(1, math.ceil(3 / chance), 1.6)  # noqa: E741
         ]
-        found.append(_each_contribution(protocol, gap_profile(covered, chance), own))
+        found.append(each_contribution(protocol, gap_profile(covered, chance), own))
     return least(found)
 
 
@@ -453,7 +470,7 @@ def _pieces(
     return [later, openings, Event(last, 1)], 2 * UNLIKELY + unlikely
 
 
-def _each_contribution(
+def each_contribution(
     protocol: WalkSum | WalkDescent | WalkHistogram, profile: Profile, own: float | None = None
 ) -> ProfileCurve:
     """As many independent gaps as u can have visits, the bound on their number chosen to suit δ.
@@ -491,7 +508,7 @@ def local_profile(protocol: WalkSum | WalkDescent, mu: float, own: float | None 
 
 
 def contributions_law(
-    protocol: WalkSum | WalkDescent, own: float | None = None
+    protocol: WalkSum | WalkDescent | WalkHistogram, own: float | None = None
 ) -> tuple[FloatArray, FloatArray, float]:
     """How often a user contributes, k ≥ 1, with which probability; and that of more often, which is left to δ."""
     chance = _most_drawn(protocol) if own is None else own
@@ -535,7 +552,9 @@ _RELEASED = {
 def _sum_assumptions(protocol: WalkSum, adjacency: str) -> tuple[str, ...]:
     """With a limit on contributions the bounds tell the path: then only u's own two values count, and visits may."""
     size, order = protocol.sensitivity, norm_order(protocol)
-    noise = _LAPLACE if protocol.law == "laplace" else _GAUSSIAN
+    noise: tuple[str, ...] = (_LAPLACE if protocol.law == "laplace" else _GAUSSIAN,)
+    if protocol.grid is not None:
+        noise = wire_assumptions(protocol)
     zeroed = adjacency == Adjacency.ZERO_OUT
     separate = (SEPARATE,) if protocol.tokens > 1 else ()
     if protocol.contributions is not None:
@@ -544,7 +563,7 @@ def _sum_assumptions(protocol: WalkSum, adjacency: str) -> tuple[str, ...]:
             if zeroed
             else f"differs by at most {size:g} in L{order} norm between its data"
         )
-        return f"every contribution is bounded: what one user adds {own}", FIXED, *separate, noise
+        return f"every contribution is bounded: what one user adds {own}", FIXED, *separate, *noise
     public = f"in the ball of radius {size / 2:g} around 0" if zeroed else f"in one public set of diameter {size:g}"
     return (
         f"every contribution is bounded: the values of all users at one step, whatever their data, lie {public} (L{order} "
@@ -552,7 +571,7 @@ def _sum_assumptions(protocol: WalkSum, adjacency: str) -> tuple[str, ...]:
         FIXED,
         _VISITS,
         *separate,
-        noise,
+        *noise,
     )
 
 

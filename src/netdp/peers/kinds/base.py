@@ -7,6 +7,7 @@ draws, how contributions become the answer, and what is entered in the ledger. `
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -225,6 +226,20 @@ class Running(ABC):
         """What an entry keeps of one attempt among these parties, for party `me` (`netdp.peers.ledger.losses`)."""
         names = tuple(self.study.names[u] for u in roster)
         return loss_of(self.protocol_of(roster), roster.index(me), names, self.study.privacy.colluders)
+
+    def entered(self, roster: Roster, me: int) -> dict[str, Any]:
+        """The same, computed once: it may take long, and a party that computes in the middle of a study answers nobody.
+
+        The policy asks before the first link is made; a contribution is then entered at once.
+        """
+        found = self._entered.get((roster, me))
+        if found is None:
+            found = self._entered[roster, me] = self.loss(roster, me)
+        return copy.deepcopy(found)
+
+    @cached_property
+    def _entered(self) -> dict[tuple[Roster, int], dict[str, Any]]:
+        return {}
 
     def costly_rosters(self, me: int) -> list[Roster]:
         """Rosters with party `me` such that no allowed one has a loss which one of these does not have too, or a smaller one."""

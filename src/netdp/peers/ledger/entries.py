@@ -190,7 +190,7 @@ def entry_of(study: Any, attempt: int, roster: Sequence[int], me: int, time: str
         me=study.names[me],
         unit=str(study.task.unit),
         delta=float(study.privacy.delta),
-        loss=study.running.loss(study.checked_roster(members), me),
+        loss=study.running.entered(study.checked_roster(members), me),
     )
 
 

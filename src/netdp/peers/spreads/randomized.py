@@ -131,6 +131,7 @@ class Exchanging(Spread):
         )
         self.realised = {"deeds": diary.deeds}
         last: dict[tuple[int, Kind], Item] = {}
+        taken: dict[int, Item] = {}
         while (body := self._noted(_place(diary.entries))) is not None:
             entry = Entry.from_bytes(body)
             said = diary.write(entry)
@@ -140,9 +141,14 @@ class Exchanging(Spread):
                 self._bond = _Bond(entry.other, entry.number, now, is_ours=True)
             elif entry.what == What.ACCEPTED:
                 self._bond = _Bond(entry.other, entry.number, now, is_ours=False)
+                taken[entry.other] = last[entry.other, Kind.ACCEPT]
             elif self._bond is not None and (entry.other, entry.number) == (self._bond.other, self._bond.number):
                 self._bond = None
-        moves.addressed += [(other, item) for (other, _), item in last.items()]
+        # who has not answered may never have got it, though later offers of it were declined since
+        moves.addressed += [(other, taken[other]) for other in diary.unheard]
+        moves.addressed += [
+            (other, item) for (other, _), item in last.items() if other not in taken or item is not taken[other]
+        ]
         self._news = self._seen = now
         self._next = now + self._pace.mean * diary.chance.wait(diary.offers)
 
@@ -294,7 +300,7 @@ class Exchanging(Spread):
         times += [self._all_since + self._pace.answer] if everybody else []
         times += [self._bond.since + self._pace.answer] if self._bond is not None else []
         times += [self._next] if not spent and self._bond is None else []
-        self.wake = min(times)
+        self.wake = min(time for time in times if time > now)  # what is past waits for the end of a bond
 
     def _finish(self, moves: Moves) -> None:
         self.absent = set(self.roster) - self._through
@@ -308,6 +314,12 @@ class Exchanging(Spread):
             moves.notes.append(
                 f"only {self.diary.offers} of {self._wakes} exchanges could be offered, for nobody was there: the estimate may be "
                 "far from the mean"
+            )
+        met = sum(deed[0] == "met" for deed in self.diary.deeds)
+        if 2 * met < self.diary.offers:
+            moves.notes.append(
+                f"only {met} of {self.diary.offers} offers were taken up, for neighbours were busy or away: the estimate may be "
+                "further from the mean than predicted; a longer pace helps where links are slow"
             )
         if self.diary.unheard:
             moves.notes.append(f"{len(self.diary.unheard)} exchanges stayed without an answer: they may be torn")

@@ -41,7 +41,7 @@ from netdp import __version__
 from netdp.errors import InvalidValue, LinkLost, Refused
 from netdp.numerics.checks import whole
 from netdp.peers.identity import TLS_NAME, Card, Identity, pem
-from netdp.peers.messages import FORMAT
+from netdp.peers.versions import NEWEST, OLDEST
 
 from .base import End, Limits, NoMore, Read, Receiver, Write
 
@@ -221,7 +221,8 @@ class GrpcTransport:
             self._turn_away(problem)
             await call.abort(grpc.StatusCode.PERMISSION_DENIED, problem)
         self.asked.add(peer)
-        return json.dumps({"netdp": __version__, "format": FORMAT, "time": time.time()}).encode()
+        told = {"netdp": __version__, "format": NEWEST, "oldest": OLDEST, "time": time.time()}
+        return json.dumps(told).encode()
 
     def _shown(self, call: Any) -> tuple[int, str | None]:
         """Who calls, by the bytes of its certificate; or why that cannot be told."""
@@ -358,7 +359,7 @@ class GrpcTransport:
 
 
 async def hello(identity: Identity, card: Card, address: str, seconds: float = 10.0) -> dict[str, Any]:
-    """Ask the party with this very card: {"netdp": its version, "format": of the wire, "time": its clock, Unix seconds}.
+    """Ask the party with this very card: {"netdp": its version, "format": the newest of the wire, "oldest", "time": its clock}.
 
     Raises `LinkLost` with the reason, `Refused` if it turned this party away.
     """
@@ -379,6 +380,7 @@ async def hello(identity: Identity, card: Card, address: str, seconds: float = 1
             found: dict[str, Any] = {
                 "netdp": str(told["netdp"])[:40],
                 "format": int(told["format"]),
+                "oldest": int(told.get("oldest", told["format"])),
                 "time": float(told["time"]),
             }
             if not math.isfinite(found["time"]) or not found["netdp"].isprintable():

@@ -11,12 +11,14 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from netdp.accounting.baselines import local_dp
 from netdp.accounting.gossip.exact import factors
 from netdp.errors import InvalidValue, NetdpError, Unsupported
 from netdp.numerics.arrays import Progress
 from netdp.planning.audience import DRAWS, audience
 from netdp.planning.policy import Policy
-from netdp.planning.table import calibrations, noise_for
+from netdp.planning.smallest import smallest
+from netdp.planning.table import calibrations, checked_target, noise_for
 from netdp.planning.target import Target
 from netdp.protocols import ErdosRenyiGossip, Gossip, PushSum, RandomizedGossip, VaryingGossip
 from netdp.views import GossipView
@@ -53,7 +55,20 @@ def _first_message(
     protocol: VaryingGossip | RandomizedGossip | ErdosRenyiGossip | PushSum, epsilon: float | None, delta: float
 ) -> VaryingGossip | RandomizedGossip | ErdosRenyiGossip | PushSum:
     """Somebody's first message is x + ση itself, and no view is worth more than all of them: the noise of local DP."""
+    if isinstance(protocol, RandomizedGossip) and protocol.grid is not None:
+        return _first_message_on_a_grid(protocol, epsilon, delta)
     return protocol.replace(sigma=noise_for(protocol.sensitivity, epsilon, delta))
+
+
+def _first_message_on_a_grid(protocol: RandomizedGossip, epsilon: float | None, delta: float) -> RandomizedGossip:
+    """The same on a grid, where rounding moves values further apart: searched, and accounted for again."""
+    aim = checked_target(epsilon, delta)[0]
+    guess = noise_for(protocol.distance * protocol.step, epsilon, delta)
+
+    def loss(sigma: float) -> float:
+        return float(local_dp(protocol.replace(sigma=max(sigma, protocol.step))).worst_epsilon(delta))
+
+    return protocol.replace(sigma=max(smallest(loss, aim, guess, 1e-5), protocol.step))
 
 
 def with_noise(protocol: Gossip, target: Target, certificate: Certificate) -> Gossip:

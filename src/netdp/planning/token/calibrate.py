@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from netdp.accounting import account
 from netdp.accounting.token.walk import descent_bounds, sum_bounds
 from netdp.accounting.token.weights import Chances, worst_chances
 from netdp.errors import InvalidValue
@@ -45,6 +46,12 @@ def calibrate_walk(
     if not (math.isfinite(epsilon) and epsilon > 0 and 0 < delta < 1):
         raise InvalidValue(f"the target needs a finite epsilon > 0 and 0 < delta < 1, got {epsilon!r} and {delta!r}")
     walk: Any = protocol
+    if walk_grid(protocol):
+
+        def on_the_grid(sigma: float) -> float:
+            return account(walk.replace(sigma=sigma), colluders=colluders, adjacency=adjacency).worst_epsilon(delta)
+
+        return walk.replace(sigma=smallest(on_the_grid, epsilon, 1.5 * _guess(walk, epsilon, delta), tolerance))  # type: ignore[no-any-return]
     bounds = sum_bounds if isinstance(protocol, WalkSum) else descent_bounds
 
     def least_noise(who: int | Chances, guess: float) -> float:
@@ -75,6 +82,11 @@ def calibrate_walk(
     room = 1.0 if walk.weights is None else 1 + tolerance
     calibrated: P = walk.replace(sigma=max(found) * room)
     return calibrated
+
+
+def walk_grid(protocol: WalkSum | WalkDescent) -> bool:
+    """Whether tokens hold whole numbers."""
+    return isinstance(protocol, WalkSum) and protocol.grid is not None
 
 
 @calibrations.register
