@@ -39,9 +39,19 @@ tests: $(VENV)/.dev
 	$(BIN)/python -m pytest -n $(WORKERS) --dist=worksteal --durations=8
 
 # What depends on rounding, once more as on another processor: other linear algebra kernels, fewer vector instructions.
+# Not the walks on the complete graph, heaps and searches for noise: sums of positive terms and bisections, held to
+# tolerances far above their rounding; the composition they rest on is in privacy, token/test_events and token/test_openings.
+TOKEN := tests/accounting/token
+ROUNDED := tests/privacy tests/graphs tests/views tests/utility \
+	$(wildcard tests/accounting/*.py) tests/accounting/gossip tests/accounting/masked tests/accounting/coalitions \
+	tests/accounting/published tests/accounting/shuffle $(wildcard $(TOKEN)/test_graph_*.py $(TOKEN)/test_ring*.py) \
+	$(TOKEN)/test_known_path.py $(TOKEN)/test_laplace.py $(TOKEN)/test_rdp.py $(TOKEN)/test_events.py $(TOKEN)/test_openings.py $(TOKEN)/test_sampled.py \
+	tests/planning/test_calibrate.py tests/planning/test_plan.py tests/planning/test_any_coalition.py \
+	tests/planning/test_learning.py tests/planning/test_masked.py tests/planning/test_plan_masked.py \
+	tests/test_readme.py README.md docs
 other: $(VENV)/.dev
 	OPENBLAS_CORETYPE=Prescott NUMBA_CPU_NAME=generic $(BIN)/python -m pytest -n $(WORKERS) --dist=worksteal \
-	    tests/privacy tests/graphs tests/views tests/accounting tests/utility tests/planning tests/test_readme.py README.md docs
+	    $(ROUNDED)
 
 # After a change of wire.proto. The compiler's version is fixed: what it writes needs a protobuf that is no older.
 wire:
@@ -60,6 +70,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/walk_learning.py
 	$(BIN)/python benchmarks/shuffling.py
 	$(BIN)/python benchmarks/shuffle_accounting.py
+	$(BIN)/python benchmarks/samplers.py
 	$(BIN)/python benchmarks/masked.py
 	$(BIN)/python benchmarks/peers.py
 

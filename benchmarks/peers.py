@@ -396,13 +396,12 @@ def timed_party(home: str, study: str, data: str, events: Any, record: str | Non
 
 def one_round(n: int, numbers: int, spread: str) -> str:
     """Seconds from listening, seconds from the sealed roster, CPU seconds of a peer; or why it is not run."""
-    from netdp.peers.hand import longest_bodies
     from netdp.peers.messages import Kind
     from netdp.peers.up import up
 
     begun = time.monotonic()
     study = draft(n, numbers, spread)
-    body = longest_bodies(study)[Kind.CONTRIBUTION]
+    body = study.running.longest()[Kind.CONTRIBUTION]
     wanted = n * (40e6 + n * body + 100 * numbers)  # everybody holds everything
     if wanted > MOST_BYTES:
         return f"not run: {n} peers that each hold {n} times {body / 1e6:.1f} MB need some {wanted / 1e9:.0f} GB"

@@ -105,7 +105,10 @@ def figure9() -> str:
         single = every.replace(reporting="single")
         errors = np.zeros(3)
         for seed in range(repeats):
-            done = collect(every, mechanism, values, seed), collect(single, mechanism, values, seed, null=null)
+            done = (
+                collect(every, mechanism, values, seed, floats=True),
+                collect(single, mechanism, values, seed, null=null, floats=True),
+            )
             found = done[0].estimate, done[1].estimate, mechanism.estimate(done[1].run.view.reports)
             errors += [np.sum((estimate - truth) ** 2) / repeats for estimate in found]
         expected = [collection_error(every, mechanism, values), collection_error(single, mechanism, values, null=null)]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from . import peer_care
-from .peer_life import Watchers, live, make_log, signals, stopped_words
+from .peer_life import Watchers, check_apart, live, make_log, signals, stopped_words
 from .peer_words import Progress, outcome_lines
 
 if TYPE_CHECKING:
@@ -199,7 +199,9 @@ def run(
 
     progress = Progress(quiet or log == "-")
     running, stopped = False, list[int]()
-    watchers = Watchers(progress, Standing(home), make_log(log))
+    if record is not None:
+        check_apart(home, "--record", record)
+    watchers = Watchers(progress, Standing(home), make_log(log, home))
     try:
         with signals() as stopped, contextlib.ExitStack() as stack:
             peer = prepare(home, study, data, listen=listen, report=watchers, record=record)

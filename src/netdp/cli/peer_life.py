@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 EVERY = 1.0
 """Seconds between two looks at how far the party is, for the status file."""
+_OWN = ("peer.db", "policy.toml", "status.json", "card.")
 
 
 class Watchers:
@@ -209,10 +210,21 @@ def stopped_words(entries: int | None, links: int, patience: float) -> str:
     return f"stopped; {wrote}. Start the same command again, and it goes on from where it was."
 
 
-def make_log(where: str | None) -> Log | None:
+def check_apart(home: Path, option: str, path: Path) -> None:
+    """Refuse to append to a file that the home lives by: a line in the ledger would be damage."""
+    from netdp.errors import Refused
+
+    inside, place = home.resolve(), path.resolve()
+    if place.parent == inside / "keys" or (place.parent == inside and place.name.startswith(_OWN)):
+        raise Refused(f"{option} {path} is a file that {home} lives by, and would be damaged; give another name")
+
+
+def make_log(where: str | None, home: Path) -> Log | None:
     """The log that `--log` asks for: a file, or "-" for standard error."""
     from netdp.peers.log import Log, RotatingFile, Stream
 
     if where is None:
         return None
+    if where != "-":
+        check_apart(home, "--log", Path(where))
     return Log(Stream(sys.stderr) if where == "-" else RotatingFile(Path(where)))

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from netdp.accounting.gossip.dithered import stated_on_a_grid
+from netdp.accounting.gossip.exchanges import before_the_run
 from netdp.accounting.gossip.statements import certified_statement, gossip_assumptions
 from netdp.accounting.table import certified, coalitions
 from netdp.graphs import Graph
@@ -158,6 +159,8 @@ def _varying(protocol: VaryingGossip, colluders: int) -> Guarantee:
 @coalitions.register
 def _before_the_draw(protocol: RandomizedGossip, colluders: int, *, transcript: Any = None) -> Guarantee:
     """Nobody learns more than x + ση; after a run, whom a party exchanged with first learned exactly that."""
+    if protocol.grid is not None:  # on a grid the same, whatever is seen
+        return _referred(before_the_run(protocol))
     factor, found, claim = np.ones(protocol.n), None, Claim.UPPER
     if transcript is not None:
         edges = exchanged(protocol, transcript)

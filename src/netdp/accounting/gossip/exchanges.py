@@ -35,6 +35,7 @@ that is claimed. A party whose value reached no observer along any path in time 
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -168,11 +169,15 @@ def loss_of_exchanges(protocol: RandomizedGossip, observers: tuple[int, ...], lo
     _check(protocol, logs)
     view = ExchangeView(logs, observers)
     found = factors(protocol, view)
-    notes = (_EDGES, *found.notes)
-    if logs.missing:
+    notes = (_EDGES, _LOGS, *found.notes)
+    if unknown := [u for u in logs.missing if u not in observers]:
+        # of what they sent themselves nothing is known: it follows from their first noisy values, and no more is said
+        values = found.values.copy()
+        values[unknown] = 1.0
+        found = dataclasses.replace(found, values=values, claim=Claim.UPPER)
         notes += (
-            f"{len(logs.missing)} parties left no log ({', '.join(map(str, logs.missing[:6]))}…): they are counted among the "
-            "observers, which can only raise the figure",
+            f"{len(unknown)} parties left no log ({', '.join(map(str, unknown[:6]))}{'…' if len(unknown) > 6 else ''}): they are "
+            "counted among the observers, which can only raise the figure; of themselves the loss of their first messages is stated",
         )
     if logs.torn:
         notes += (f"{len(logs.torn)} exchanges were torn: one end averaged, the other did not; that is in the figure",)
@@ -184,6 +189,10 @@ def loss_of_exchanges(protocol: RandomizedGossip, observers: tuple[int, ...], lo
 
 
 _EDGES = "who exchanges with whom, and when, does not depend on the values, and is known to the observers"
+_LOGS = (
+    "the edges or logs given are those of the run: every log is true, in its party's own order, and holds all that the party "
+    "sent and added"
+)
 
 
 def stated_on_a_grid(
