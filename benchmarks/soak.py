@@ -1,7 +1,7 @@
 """A soak: studies one after another among eight peers that live on, with deaths and cuts: `python benchmarks/soak.py --minutes 60`.
 
 Eight processes, started once, each with its own keys, folder and ledger, run study after study: every protocol in turn, now
-and then a gossip of 100 rounds on a ring. Four of them are killed (−9) in the middle of every third study and started again,
+and then a gossip of 60 rounds on a ring. Four of them are killed (−9) in the middle of every third study and started again,
 links are cut in every other one. Printed, every half minute: studies, seconds per study, and the memory of the four that
 are never killed; in the end the trends: memory in MB per hour, seconds per study in the first and in the last third, by
 protocol.
@@ -43,7 +43,7 @@ from netdp.peers.settle import deal, settle
 from netdp.peers.study import Study
 from netdp.peers.up import PRELOADED
 
-PEERS, LASTING, LONG = 8, 4, 100
+PEERS, LASTING, LONG = 8, 4, 60
 LONGEST = 120.0
 """Seconds after which a study has failed."""
 STEADY = 8.0

@@ -3,6 +3,7 @@
 Proof: docs/guarantees.md#shuffling-peers.
 """
 
+import asyncio
 import itertools
 import re
 import sys
@@ -285,6 +286,55 @@ def test_who_stays_away_is_gone_on_without_and_what_it_held_is_counted_as_lost(p
     assert study.running.promise(0).worst_epsilon(study.privacy.delta) < recomputed
     assert recomputed == pytest.approx(spent, rel=1e-6)
     assert spent <= study.settings.epsilon0
+
+
+def test_who_comes_back_when_all_have_gone_enters_the_reports_own_loss(people, studies, place):
+    """It contributed, and will never hear what was lost: not even the votes of the others come again."""
+    study = studies["all"]
+    company = shuffled.Company(study, people, place)
+    company.deaths = {0: [((Kind.BUNDLE, 3), 20_000.0)]}
+    company.run()
+    assert not company.told[0]["ok"]
+    assert company.told[0]["worse"] == [1]
+    with company.store(0) as store:
+        spent = total(store.entries(), 1)
+    assert float(spent.epsilon(0.0)) == pytest.approx(study.settings.epsilon0)
+
+
+class Parted(shuffled.MemoryNetwork):
+    """Party 0 is cut off from all others when its first bundle leaves, and back 19 seconds later."""
+
+    fired = False
+
+    def transport(self, u, receiver):
+        made = super().transport(u, receiver)
+        inner = made.send
+
+        async def send(to, frame):
+            bundle = any(isinstance(one, Item) and one.key.kind == Kind.BUNDLE for one in decode(frame))
+            if u == 0 and bundle and not self.fired:
+                self.fired = True
+                self.partition([0], range(1, N + 1))
+                asyncio.get_running_loop().call_later(19.0, self.heal)
+            await inner(to, frame)
+
+        made.send = send
+        return made
+
+
+def test_a_hand_that_is_too_late_for_the_total_is_not_shown_and_its_cuts_count(people, place, monkeypatch):
+    """Who goes on alone holds its own report or nothing: the curator must not see that, and if it did, it is entered."""
+    monkeypatch.setattr(shuffled, "MemoryNetwork", Parted)
+    study = shuffled.study_of(people, laziness=0.5, nonce="8" * 32)
+    company = shuffled.Company(study, people, place).run()
+    realised = company.told[0]["realised"]
+    assert realised["hands"] == N - 1
+    assert 0 not in handed(company)
+    assert realised["unsaid"] == [[v, 0, 1] for v in range(1, N)]
+    assert all("unsaid" not in company.told[u]["realised"] for u in range(1, N))
+    with company.store(0) as store:
+        spent = float(total(store.entries(), 1).delta(0.5))
+    assert spent >= 0.5 * (np.e - np.exp(0.5)) / (1 + np.e) * (1 - 1e-9)
 
 
 def test_without_a_curator_the_study_ends_without_an_answer(people, studies, place):

@@ -218,6 +218,39 @@ def test_what_was_lost_is_accounted_for_link_by_link(study):
     assert few == pytest.approx(how.epsilon0, rel=3e-3)
 
 
+def test_a_table_that_is_larger_anywhere_is_entered():
+    """At the study's δ no more than was promised, at a smaller one more: a ledger adds up whole tables."""
+    small = shuffled_among(8, epsilon0=0.05, rounds=6)
+    cuts = [[3, 4, 4], [4, 6, 4], [6, 5, 4], [7, 0, 5]]
+    lost = {"expected": 8, "hands": 8, "accepted": 8, "dropped": {}, "cuts": cuts}
+    old, new = small.running.once(0), small.running.realised(0, lost)
+    assert new.worst_epsilon(1e-3) <= old.worst_epsilon(1e-3)
+    assert new.worst_epsilon(1e-4) > old.worst_epsilon(1e-4) * 1.01
+    loss = small.running.recomputed(1, tuple(range(8)), 0, lost)
+    assert float(seen(loss, tuple(NAMES[:8]), "p00", "curator").epsilon(1e-4)) >= new.worst_epsilon(1e-4) * (1 - 1e-6)
+
+
+def test_cuts_of_our_own_that_the_total_does_not_name_are_counted_too():
+    """Party 0 gave everybody up in round 1: its hand holds its own report or nothing, whenever the curator gets it."""
+    lazy = 0.5
+    few = shuffled_among(8, epsilon0=1.0, rounds=8, laziness=lazy)
+    theirs = [[0, v, 1] for v in range(1, 8)]
+    heard = {"expected": 8, "hands": 7, "accepted": 6, "dropped": {}, "cuts": theirs}
+    lacking = few.running.recomputed(1, tuple(range(8)), 0, heard)
+    loss = few.running.recomputed(1, tuple(range(8)), 0, {**heard, "unsaid": [[v, 0, 1] for v in range(1, 8)]})
+    truth = lazy * (math.e - math.exp(0.5)) / (1 + math.e)
+    assert float(seen(lacking, tuple(NAMES[:8]), "p00", "curator").delta(0.5)) < truth
+    assert float(seen(loss, tuple(NAMES[:8]), "p00", "curator").delta(0.5)) >= truth * (1 - 1e-9)
+
+
+def shuffled_among(n, **settings):
+    return Study(
+        name="few", task=shuffled.HISTOGRAM.model_dump(mode="json"), party=[{"name": one} for one in NAMES[:n]],
+        curator={"name": "curator"}, network={"graph": f"complete:{n}"}, protocol={"kind": "shuffle", **settings},
+        privacy={"epsilon": settings["epsilon0"], "delta": 1e-3, "colluders": 0},
+    )  # fmt: skip
+
+
 def test_links_that_fail_make_reports_wait_more_often_and_that_is_counted():
     """How often some report finds its link full, by running the machine, against the bound given the same cuts."""
     n, rounds, cover = 6, 4, 2

@@ -76,8 +76,10 @@ class Exchange:
         for item in sorted(self.held.values(), key=lambda item: item.key.author != peer):
             if self._is_passed_on(item.key):
                 self._offer(peer, item)
+        # a bundle for somebody who holds the total of its attempt would show reports, and change nothing
+        over = {key.attempt for key in knows if key.kind == Kind.TOTAL}
         for item in self.addressed[peer].values():
-            if item.key not in knows:
+            if item.key not in knows and not (item.key.kind == Kind.BUNDLE and item.key.attempt in over):
                 self.say(peer, item)
 
     def is_greeted(self, peer: int) -> bool:

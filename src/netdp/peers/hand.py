@@ -21,6 +21,7 @@ from netdp.errors import NetdpError, Refused
 from netdp.numerics.arrays import FloatArray
 
 from .ledger.entries import CORRECTS, correction_of, entry_of
+from .ledger.losses import is_covered
 from .messages import Item, Key, Kind, roster_body, roster_digest, roster_of, signed_bytes
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ class Pen:
             if one.study == entered.study and one.attempt > CORRECTS and one.attempt % CORRECTS == attempt
         ]
         entry = correction_of(entered, dict(loss), number=len(before) + 1)
-        if entry.loss not in before:  # as JSON has them: a restart finds the same again, and enters nothing
+        if not any(is_covered(entry.loss, one) for one in before):  # a restart finds the same again, and enters nothing
             body = json.dumps(realised, sort_keys=True).encode()
             self._store.spend(self.study.hash, entry.attempt, ("correction", attempt), body, b"", entry, b"")
 

@@ -354,6 +354,9 @@ class Peer:
         """Enter what attempts really cost, where that is more than was promised; which ones that were, now or in earlier runs."""
         for attempt, (vote, _) in self.store.votes(self.study.hash).items():
             realised = self.party.realised(attempt)
+            answered = isinstance(outcome := self.party.outcome, Answer) and outcome.attempt == attempt
+            if not realised and not answered:  # an earlier life contributed, and nobody has told this one what came of it
+                realised = {"unheard": True}
             if not realised or self.store.contribution(self.study.hash, attempt) is None:
                 continue
             roster = roster_of(vote)

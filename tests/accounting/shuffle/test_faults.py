@@ -184,6 +184,23 @@ def test_colluders_given_the_pattern(absent):
     assert better  # than the report alone
 
 
+def test_what_a_colluder_gave_up_still_reaches_it():
+    """Everybody gave everybody up in round 1; what was sent then comes late, and a colluder reads it all the same."""
+    n, lazy = 6, 0.25
+    protocol = FaultyShuffle(graphs.complete(n), 3, E0, laziness=lazy)
+    pairs = list(itertools.permutations(range(n), 2))
+    pattern = FaultPattern(
+        out(3, n),
+        severed=[(r, u, v) for r in range(3) for u, v in pairs],
+        barred=[(r, u, v) for r in (1, 2) for u, v in pairs],
+    )
+    alone = (3 - np.exp(EPSILONS)) / 4
+    said = np.array([account(protocol, "curator", transcript=pattern).delta(e)[0] for e in EPSILONS])
+    assert said == pytest.approx(lazy * alone, rel=1e-6)
+    watched = np.array([account(protocol, ("curator", 5), transcript=pattern).delta(e)[0] for e in EPSILONS])
+    assert (watched >= (lazy + (1 - lazy) / (n - 1)) * alone * (1 - 1e-9)).all()
+
+
 def every_pattern(n, rounds):
     for bits in itertools.product((False, True), repeat=n * rounds):
         yield FaultPattern(np.array(bits).reshape(rounds, n))

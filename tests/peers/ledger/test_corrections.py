@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -30,14 +31,15 @@ from netdp.peers.ledger.entries import (
     total,
     year,
 )
-from netdp.peers.ledger.losses import profile_loss, seen
+from netdp.peers.ledger.losses import is_covered, profile_loss, seen
 from netdp.peers.ledger.policy import Policy, costliest
 from netdp.peers.ledger.store import Store
-from netdp.peers.peer import _private, prepare
+from netdp.peers.peer import Peer, _packed, _private, prepare
+from netdp.peers.spreads.base import Answer
 from netdp.peers.study import Study
 from netdp.peers.study.task import Task
 from netdp.peers.up import settle
-from netdp.privacy import GaussianCurve
+from netdp.privacy import GaussianCurve, ProfileCurve
 
 DELTA = 1e-6
 NAMES = ["ash", "birch", "cedar"]
@@ -79,28 +81,71 @@ def test_what_is_found_out_in_january_belongs_to_the_attempt_of_december(world):
     assert between([entered, strange], *year(2026)) == [entered]
 
 
-def test_a_further_correction_counts_beside_the_one_before(world):
+def test_a_further_correction_counts_beside_the_one_before_unless_it_covers_that(world):
     *_, study, _ = world
     entered = first(study)
-    small, large = (correction_of(entered, told(mu), number=number) for number, mu in ((2, 1.0), (1, 2.0)))
-    assert in_force([entered, large, small]) == [large, small]
-    assert epsilon([entered, large, small]) > epsilon([entered, large])
+    one, two = (
+        profile_loss({"birch": GaussianCurve(a), "cedar": GaussianCurve(b)}, GaussianCurve(9.0))
+        for a, b in ((1, 2), (2, 1))
+    )
+    found = [correction_of(entered, one), correction_of(entered, two, number=2)]
+    assert in_force([entered, *found]) == found
+    assert epsilon([entered, *found]) > epsilon([found[0]])
+    last = correction_of(entered, told(9.0), number=3)
+    assert in_force([entered, *found, last]) == [last]
+    twice = [correction_of(entered, one), correction_of(entered, one, number=2)]
+    assert in_force([entered, *twice]) == twice[1:]
 
 
-def test_a_pen_enters_every_new_finding_once(world, tmp_path):
+def test_one_loss_covers_another_only_if_it_does_so_against_everybody():
+    def loss(single, both, everybody):
+        curves = {name: GaussianCurve(mu) for name, mu in zip("bcd", single, strict=True)}
+        return profile_loss(curves, GaussianCurve(everybody), {2: GaussianCurve(both)})
+
+    large = loss((1, 2, 3), 4, 5)
+    assert is_covered(large, large)
+    assert is_covered(loss((1, 2, 2), 4, 5), large)
+    assert not is_covered(loss((1.1, 0, 0), 0, 0), large)
+    assert not is_covered(loss((0, 0, 0), 4.1, 0), large)
+    assert not is_covered(loss((0, 0, 0), 0, 5.1), large)
+    table = ProfileCurve([0.0, 1.0, 2.0], [0.5, 0.1, 0.0])
+    bent = ProfileCurve([0.0, 0.5, 2.0], [0.5, 0.29, 0.0])  # lies above it between 1 and 2 only
+    for one, other, expected in ((table, table, True), (bent, table, False), (table, GaussianCurve(1.0), False)):
+        assert is_covered(profile_loss({"b": one}, one), profile_loss({"b": other}, other)) is expected
+
+
+def test_a_pen_enters_every_finding_that_is_worse(world, tmp_path):
     folder, study, _ = world
     me = Identity.load(folder / "ash")
     with Store.open(tmp_path / "peer.db", sign=me.sign) as store:
         pen = Pen(me, study, store, study.task.rows(_data(tmp_path)))
         pen.vote(1, (0, 1, 2))
         pen.contribute(1, (0, 1, 2))
-        for mu in (2.0, 2.0, 3.0, 2.0, 3.0):
+        for mu in (2.0, 2.0, 1.0, 3.0, 2.0, 3.0):
             pen.correct(1, (0, 1, 2), told(mu), {"lost": 1})
         found = store.entries()
         assert [entry.attempt for entry in found] == [1, 1 + CORRECTS, 1 + 2 * CORRECTS]
-        assert epsilon(found) >= epsilon([correction_of(found[0], told(3.0))])
+        assert epsilon(found) == epsilon([correction_of(found[0], told(3.0))])
         assert store.verify(me.card).rows == 3
         assert [item.key.attempt for item in pen.own()] == [1, 1]  # a correction is not sent
+
+
+def test_a_restart_after_the_answer_still_says_that_it_cost_more(world, tmp_path):
+    folder, study, _ = world
+    me = Identity.load(folder / "ash")
+    with Store.open(tmp_path / "peer.db", sign=me.sign) as store:
+        rows = study.task.rows(_data(tmp_path))
+        pen = Pen(me, study, store, rows)
+        pen.vote(1, (0, 1, 2))
+        pen.contribute(1, (0, 1, 2))
+        pen.correct(1, (0, 1, 2), told(3.0), {"lost": 1})
+        answer = Answer(1, (0, 1, 2), np.array([90.0]), bytes(32))
+        store.set_result(study.hash, {"ok": True, "realised": {"lost": 1}, "resume": _packed(answer, [], {})})
+        peer = Peer(me, study, store, rows, lambda receiver: None)
+        peer._do(lambda: None)
+        for said in (peer.outcome, store.result(study.hash)):
+            assert (said["worse"], said["realised"]) == ([1], {"lost": 1})
+            assert said["spent"]["epsilon"]["1"] == pytest.approx(epsilon([correction_of(first(study), told(3.0))]))
 
 
 def _data(folder):
@@ -137,6 +182,20 @@ def test_a_policy_counts_the_costliest_of_all_rosters():
     (verdict,) = Policy(delta=1e-3, limit=[{"against": 2, "per": "study", "epsilon": 9.0}]).verdicts(study, [], me)
     few = float(curve(entry_of(study, 1, (0, 1, 2, 3), me), 2).epsilon(1e-3))
     assert verdict.together > 1.05 * few  # there it is the last of the ring
+
+
+def test_a_correction_of_one_attempt_does_not_hide_those_that_are_left(world):
+    task = Task(kind="mean", column="x", bounds=(0, 120))
+    study = Study.plan("three", task, NAMES, graph="complete:3", epsilon=2.0, delta=DELTA, attempts=3)
+    entered = entry_of(study, 1, (0, 1, 2), 0)
+    really = correction_of(entered, told(1.0))
+    policy = Policy(
+        delta=DELTA, limit=[{"against": 1, "per": per, "epsilon": 99.0} for per in ("study", "year", "total")]
+    )
+    expected = epsilon([really, *(entry_of(study, attempt, (0, 1, 2), 0) for attempt in (2, 3))])
+    assert expected > epsilon([really])
+    for verdict in policy.verdicts(study, [entered, really], 0):
+        assert verdict.study == verdict.together == pytest.approx(expected)
 
 
 # ── files ─────────────────────────────────────────────────────────────────────────────────────────────────────────────

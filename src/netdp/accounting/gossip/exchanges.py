@@ -177,7 +177,7 @@ def loss_of_exchanges(protocol: RandomizedGossip, observers: tuple[int, ...], lo
         found = dataclasses.replace(found, values=values, claim=Claim.UPPER)
         notes += (
             f"{len(unknown)} parties left no log ({', '.join(map(str, unknown[:6]))}{'…' if len(unknown) > 6 else ''}): they are "
-            "counted among the observers, which can only raise the figure; of themselves the loss of their first messages is stated",
+            "counted among the observers, which can only raise the figure; of themselves the loss of first messages is stated",
         )
     if logs.torn:
         notes += (f"{len(logs.torn)} exchanges were torn: one end averaged, the other did not; that is in the figure",)

@@ -16,7 +16,8 @@ The smaller of both counts at every ε. No stationary law is needed, nor does on
 who were there hold less.
 
 *Colluders*: as in `shuffling`, the walk is killed at the colluders, the label is the place at a time t₁ (the best of
-several) of a report that has met none, and what was caught is told.
+several) of a report that has met none, and what was caught is told. So is what was sent to a colluder over a link that was
+severed: it came too late to be used, and is seen all the same.
 
 **Before it is drawn**, for a rate of outages: see `outages`.
 
@@ -28,6 +29,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -197,6 +199,8 @@ def _followed(
     n = protocol.n
     walk, caught = np.eye(n), np.zeros(n)
     inside = list(members)
+    if pattern is not None and inside and pattern.severed:  # what a colluder gave up may still reach it, late
+        pattern = replace(pattern, severed=tuple(link for link in pattern.severed if link[2] not in members))
     walk[inside] = 0.0
     found, hops = [], {}
     widest = 0

@@ -228,16 +228,18 @@ class ShuffleRunning(ShuffleLosses):
         arrived, terms = int(realised.get("accepted", len(roster))), self.study.privacy
         if realised.get("unheard"):  # who was given up elsewhere, and what the curator has got, nobody has told us
             return self._entry([report_alone(self.settings.epsilon0, 0.0)] * (terms.colluders + 1), me)
-        if arrived >= len(roster) and not realised.get("cuts"):
+        lists = [list(realised.get("cuts", ()))]
+        if unsaid := [cut for cut in realised.get("unsaid", ()) if cut not in lists[0]]:
+            lists.append([*lists[0], *unsaid])  # the curator may have our hand by now, after its total
+        if arrived >= len(roster) and not lists[-1]:
             return None
-        worst = [self.realised(f, realised, roster) for f in range(terms.colluders + 1)]
-        promised = [self.once(f) for f in range(terms.colluders + 1)]
-        pairs = zip(worst, promised, strict=True)
-        if all(new.worst_epsilon(terms.delta) <= old.worst_epsilon(terms.delta) for new, old in pairs):
+        sizes = range(terms.colluders + 1)
+        promised = [self.once(f) for f in sizes]
+        found = [[self.realised(f, {**realised, "cuts": cuts}, roster) for cuts in lists] for f in sizes]
+        pairs = [(new, old) for news, old in zip(found, promised, strict=True) for new in news]
+        if all(_is_within(new.curve, old.curve) for new, old in pairs):
             return None
-        both = [
-            for_everybody([a, b], self.study.n, f + 1) for f, (a, b) in enumerate(zip(worst, promised, strict=True))
-        ]
+        both = [for_everybody([*news, old], self.study.n, f + 1) for f, (news, old) in enumerate(zip(found, promised, strict=True))]
         return self._entry([one.curve for one in both], me)
 
     # ── planning ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -295,6 +297,14 @@ class ShuffleRunning(ShuffleLosses):
         while low > start and not meets(low):
             low = max(start, rounded_down(low * (1 - 1e-3), _DIGITS))
         return settings | {"epsilon0": low}
+
+
+def _is_within(new: Any, old: Any) -> bool:
+    """Whether one table is nowhere above another: a ledger adds up whole tables, so one δ does not decide it."""
+    tables = [one.curves if isinstance(one, SharedCurve) else one for one in (new, old)]
+    points = np.unique(np.concatenate([np.asarray(one.epsilons) for one in tables]))
+    a, b = (np.asarray([np.max(one.delta(point)) for point in points]) for one in tables)
+    return bool(np.all(a <= b))
 
 
 def _enough_cover(graph: Graph, settings: Mapping[str, Any], least: int, delta: float) -> int:

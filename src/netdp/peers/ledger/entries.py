@@ -39,7 +39,7 @@ from typing import Any
 from netdp.errors import InvalidValue, NetdpError
 from netdp.privacy import Curve, Unit
 
-from .losses import NO_BOUND, check_loss, seen, together
+from .losses import NO_BOUND, check_loss, is_covered, seen, together
 
 START = hashlib.sha256(b"netdp ledger 1").digest()
 """The hash before the first row."""
@@ -197,7 +197,7 @@ def entry_of(study: Any, attempt: int, roster: Sequence[int], me: int, time: str
 CORRECTS = 1_000_000
 """An entry whose attempt is k + CORRECTS says what attempt k really cost, in place of what was entered before it began.
 
-k + 2·CORRECTS, …: a further correction, if later something else was found; it counts beside the one before."""
+k + 2·CORRECTS, …: a further correction, if later something was found that the one before does not cover."""
 
 
 def correction_of(entry: Entry, loss: dict[str, Any], time: str | date | None = None, number: int = 1) -> Entry:
@@ -206,10 +206,21 @@ def correction_of(entry: Entry, loss: dict[str, Any], time: str | date | None = 
 
 
 def in_force(entries: Iterable[Entry]) -> list[Entry]:
-    """Without those entries that a later one corrects. If an attempt was corrected several times, all of them count."""
+    """Without those entries that a later one corrects.
+
+    If an attempt was corrected several times, all of them count, but for those that a later one covers.
+    """
     listed = list(entries)
-    corrected = {_corrected(entry) for entry in listed if entry.attempt > CORRECTS}
-    return [entry for entry in listed if (entry.study, entry.attempt) not in corrected]
+    corrections = [entry for entry in listed if entry.attempt > CORRECTS]
+    corrected = {_corrected(entry) for entry in corrections}
+
+    def counts(entry: Entry) -> bool:
+        if entry.attempt < CORRECTS:
+            return _corrected(entry) not in corrected
+        later = [one for one in corrections if _corrected(one) == _corrected(entry) and one.attempt > entry.attempt]
+        return not any(is_covered(entry.loss, one.loss) for one in later)
+
+    return [entry for entry in listed if counts(entry)]
 
 
 def _corrected(entry: Entry) -> tuple[str, int]:

@@ -255,6 +255,27 @@ def seen(loss: Mapping[str, Any], roster: Sequence[str], me: str, against: int |
     return NO_BOUND if which is None else _read_table(loss["curves"][which])
 
 
+def is_covered(loss: Mapping[str, Any], by: Mapping[str, Any]) -> bool:
+    """Whether one loss is nowhere above another one of the same attempt, against whomever; False where that is not plain to see."""
+    if loss == by:
+        return True
+    if not loss["kind"] == by["kind"] == "profile" or set(loss["single"]) != set(by["single"]):
+        return False
+    others = tuple(loss["single"])
+
+    def below(who: int | str) -> bool:
+        one, other = (seen(some, ("", *others), "", who) for some in (loss, by))
+        if isinstance(one, GaussianCurve) and isinstance(other, GaussianCurve):
+            return float(one.mu) <= float(other.mu)
+        if not (isinstance(one, ProfileCurve) and isinstance(other, ProfileCurve)):
+            return False
+        # between these both are straight
+        points = np.union1d(one.epsilons, other.epsilons)
+        return bool(np.all(one.delta(points) <= other.delta(points)))
+
+    return all(below(who) for who in (*others, *range(2, len(others) + 1)))
+
+
 def highest(curves: Sequence[GaussianCurve | ProfileCurve]) -> GaussianCurve | ProfileCurve:
     """A curve that lies above all of these."""
     gaussians = [float(one.mu) for one in curves if isinstance(one, GaussianCurve)]

@@ -234,7 +234,9 @@ epsilon = 10.0
             here = in_force(entry for entry in inside if entry.study == name)
             # what an attempt really cost, where that is known to be more than was planned for
             corrections = [entry for entry in here if entry.attempt > CORRECTS]
-            planned = [attempt] * (left + len(here) - len(corrections)) + corrections
+            # numbered so that no correction is taken for one of them
+            number = left + len(here) - len(corrections)
+            planned = [replace(attempt, attempt=CORRECTS - 1 - i) for i in range(number)] + corrections
             study_alone, before, together = (
                 float(total(some, limit.against, self.unit).epsilon(self.delta))
                 for some in (planned, others, [*planned, *others])

@@ -175,6 +175,9 @@ class Walking(Waiting):
         if self.answer is not None:
             return moves
         if (total := self._published(held)) is not None:
+            unsaid = self._written_cuts() - total.cuts
+            if unsaid:  # our hand came too late for the total, or not at all
+                self.realised["unsaid"] = [list(cut) for cut in sorted(unsaid)]
             lost = self.walk.parties - total.accepted
             if lost > 0 and self.walk.reporting == "all":
                 moves.notes.append(
@@ -236,6 +239,17 @@ class Walking(Waiting):
                 return
             self._take_up(body)
             self._move_on(moves, moment)
+
+    def _written_cuts(self) -> frozenset[Cut]:
+        """All cuts that this party, in this life or an earlier one, has written down."""
+        cuts = self._cuts
+        for round_ in range(max(self._round, 1), self.walk.rounds + 1):
+            body = self._desk.noted(self.attempt, self.walk.place(round_))
+            parsed = None if body is None else take_cuts(body, self.walk.curator, self.walk.rounds)
+            if parsed is None:
+                break
+            cuts = parsed[0]
+        return cuts
 
     def _take_up(self, body: bytes) -> None:
         """The hand after this round, as it was written down first."""
