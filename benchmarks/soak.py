@@ -51,7 +51,7 @@ STEADY = 8.0
 
 
 def host(home: str, pipe: Connection) -> None:
-    """A process that runs one peer after another: told ["run", study, data], ["cut"] or ["end"]."""
+    """A process that runs one peer after another: told ["run", study, data], ["cut"], ["leave"] or ["end"]."""
     from netdp.peers import peer as peers
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -63,10 +63,10 @@ def host(home: str, pipe: Connection) -> None:
         with contextlib.suppress(EOFError, OSError):
             while True:
                 order = json.loads(pipe.recv_bytes())
-                if order[0] == "cut":
+                if order[0] in ("cut", "leave"):
                     for peer, loop in list(now):
                         with contextlib.suppress(RuntimeError):
-                            loop.call_soon_threadsafe(cut, peer)
+                            loop.call_soon_threadsafe(cut if order[0] == "cut" else leave, peer)
                 else:
                     orders.append(order)
                     some.set()
@@ -75,6 +75,10 @@ def host(home: str, pipe: Connection) -> None:
     def cut(peer: Any) -> None:
         for end in list(peer._transport._ends.values())[:2]:
             end.end("cut by the soak")
+
+    def leave(peer: Any) -> None:  # all have the answer: as `netdp up` does, do not wait for who may still come back
+        peer.party._leave_by = 0.0
+        peer._changed.set()
 
     orders: list[list[str]] = []
     some = threading.Event()
@@ -192,6 +196,9 @@ class Soak:
                     staying.discard(name)
             if not lacking and "seconds" not in locals():
                 seconds = time.monotonic() - began
+            if not lacking and not troubles and time.monotonic() > began + seconds + 1:
+                for name in staying:
+                    self.order(name, "leave")
             if time.monotonic() > began + LONGEST:
                 raise AssertionError(f"{row}, study {self.studies}: {lacking or staying} after {LONGEST:g} s")
         return seconds

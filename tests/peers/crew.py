@@ -22,6 +22,7 @@ from netdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from netdp.peers import peer as peers
 from netdp.peers.identity import Identity
 from netdp.peers.kinds import RUNNING
+from netdp.peers.kinds.base import Running
 from netdp.peers.ledger.entries import CORRECTS
 from netdp.peers.ledger.policy import Policy
 from netdp.peers.ledger.store import Store
@@ -76,12 +77,15 @@ def mortal(home, study, data, events, record=None):
     party_process(home, study, data, events, record)
 
 
+ANY_LOSS = {"kind": "local", "share": 10**6, "distance": 1.0, "dimension": 1}
+
+
 def trust(home):
-    """In a rough crew the promise is not checked: neither by this process."""
+    """In a rough crew the promise is not checked, nor what an entry of the ledger says: neither by this process."""
     if (Path(home).parent / "unchecked").exists():
         Study.check_promise = lambda study: 0.0
-        # what a contribution costs is computed before the first link is made, as a policy would
-        Policy.check = lambda policy, study, store, me: [study.running.entered(tuple(range(study.n)), me)][:0]
+        Policy.check = lambda *arguments: []
+        Running.entered = lambda running, roster, me: dict(ANY_LOSS)  # the true one may take seconds to compute
 
 
 def meet(meeting, name):

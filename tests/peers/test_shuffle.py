@@ -8,6 +8,7 @@ import itertools
 import re
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +17,8 @@ import pytest
 from netdp.errors import Refused
 from netdp.peers.hops import hop, pick, unpacked
 from netdp.peers.ledger.entries import total
-from netdp.peers.messages import Item, Kind, decode, roster_digest
-from netdp.peers.reports import expected_empty, take_cuts
+from netdp.peers.messages import Item, Kind, decode, encode, roster_digest
+from netdp.peers.reports import cuts_bytes, expected_empty, take_cuts
 from netdp.peers.sealed import unseal
 
 sys.path.append(str(Path(__file__).parent))
@@ -335,6 +336,36 @@ def test_a_hand_that_is_too_late_for_the_total_is_not_shown_and_its_cuts_count(p
     with company.store(0) as store:
         spent = float(total(store.entries(), 1).delta(0.5))
     assert spent >= 0.5 * (np.e - np.exp(0.5)) / (1 + np.e) * (1 - 1e-9)
+
+
+class Slandered(shuffled.MemoryNetwork):
+    """Party 2 says in all its bundles that everybody has given everybody up, every time in another round."""
+
+    def transport(self, u, receiver):
+        made = super().transport(u, receiver)
+        inner = made.send
+
+        def lied(one):
+            if not (isinstance(one, Item) and one.key.kind == Kind.BUNDLE):
+                return one
+            lies = {(a, b, 1 + one.key.index % 3) for a, b in itertools.permutations(ROSTER, 2)}
+            return replace(one, body=cuts_bytes(lies) + take_cuts(one.body, N, 4)[1])
+
+        async def send(to, frame):
+            await inner(to, encode([lied(one) for one in decode(frame)]) if u == 2 else frame)
+
+        made.send = send
+        return made
+
+
+def test_one_liar_makes_nobody_give_up_another_and_no_list_too_long(people, studies, place, monkeypatch):
+    monkeypatch.setattr(shuffled, "MemoryNetwork", Slandered)
+    company = shuffled.Company(studies["all"], people, place).run()
+    assert all(told["ok"] for told in company.told.values())
+    realised = company.told[0]["realised"]
+    assert realised["accepted"] == N  # nothing was lost
+    assert len(realised["cuts"]) == N * (N - 1)
+    assert not company.notes
 
 
 def test_without_a_curator_the_study_ends_without_an_answer(people, studies, place):

@@ -104,6 +104,23 @@ def test_settings_that_cannot_be_run_are_refused(study, change, words):
         study.replace(protocol=change)
 
 
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [({"rounds": 0}, "rounds: must be 1 to"), ({"reporting": ""}, "reporting"), ({"cover": -1}, "cover: must be 0"),
+     ({"curator": ""}, "name")],
+)  # fmt: skip
+def test_options_that_make_no_sense_are_refused_and_not_replaced(option, words):
+    with pytest.raises(Misfit, match=words):
+        plan(**option)
+
+
+def test_of_several_attempts_everybody_learns_so_many_reports():
+    twice = shuffled_among(8, epsilon0=0.5, rounds=6).replace(privacy={"attempts": 2, "epsilon": 1.0})
+    text = " ".join(explain(twice).split())
+    assert "in larger coalitions, 1 is promised" in text
+    assert "computed afterwards and entered, at most 1" in text
+
+
 def test_what_a_study_must_have(study):
     with pytest.raises(Misfit, match="curator: shuffle needs one"):
         study.replace(curator=None)

@@ -407,6 +407,92 @@ def test_a_late_acceptance_of_somebody_who_was_skipped_changes_nothing():
     assert not any(item.key.kind == Kind.TOKEN and to == first for to, item in moves.addressed)
 
 
+def test_nobody_is_skipped_while_more_are_away_than_was_paid_for():
+    """Three of five away, one may be skipped: a token went to whoever was there with chance 0.35; certified is 1/(5 − 1)."""
+    there, went = frozenset({0, 1}), 0
+    for seed in range(600):
+        key = hashlib.sha256(seed.to_bytes(8, "big")).digest()
+        walk, load, _ = alone(sums(), me=0, key=key, allowance=1, wait=1.0)
+        held = token(load, 1, 20, [0])
+        for now in (0.0, 2.0, 4.0, 6.0):
+            for to, item in walk.advance(held, Moment(now, there)).addressed:
+                if item.key.kind == Kind.OFFER and item.key.index == 21 and to in there:
+                    yes = Key(Kind.ACCEPT, 1, to, 21)
+                    held[yes] = Item(yes, b"")
+        assert not walk.absent
+        went += Key(Kind.ACCEPT, 1, 1, 21) in held
+    assert stats.binomtest(went, 600, 0.2).pvalue > 1e-9  # drawn at once, and 0.35 is refused:
+    assert stats.binomtest(round(0.35 * 600), 600, 0.2).pvalue < 1e-9
+    walk, load, _ = alone(sums(), me=0, allowance=1, wait=1.0)  # once only one is away, it is skipped
+    held = token(load, 1, 3, [0])
+    away = walk.advance(held, Moment(0.0, there)).addressed[-1][0]
+    walk.advance(held, Moment(9.0, frozenset({0, 1})))
+    assert not walk.absent
+    walk.advance(held, Moment(10.0, frozenset(range(5)) - {away}))
+    walk.advance(held, Moment(12.0, frozenset(range(5)) - {away}))
+    assert walk.absent == {away}
+
+
+def staying(step, onward):
+    """A key with which party 1 keeps the token at this step, and passes it on at the next, or does not look further."""
+    route = Route(tuple(range(5)))
+    keys = (number.to_bytes(32, "big") for number in itertools.count())
+    stays = lambda key, t: route.following(1, key, 0, t) == 1  # noqa: E731
+    return next(key for key in keys if stays(key, step) and not (onward and stays(key, step + 1)))
+
+
+def test_a_forged_token_after_a_restart_changes_nothing_that_was_said():
+    """A token stayed here for a step; after a restart somebody forges a token of that very step, and it is heard first."""
+    key, book = staying(3, onward=True), Book()
+    walk, load, _ = alone(sums(), book=book, key=key)
+    held = token(load, 0, 3, [100])
+    to, offer = walk.advance(held, NOW).addressed[-1]
+    yes = Key(Kind.ACCEPT, 1, to, offer.key.index)
+    sent = walk.advance(held | {yes: Item(yes, b"")}, NOW).addressed
+    again, *_ = alone(sums(), book=book, key=key)
+    assert again.advance(token(load, 2, 4, [7777]), NOW).addressed == sent
+
+    key, book = staying(STEPS - 2, onward=False), Book()
+    walk, load, _ = alone(sums(), book=book, key=key)
+    released = walk.advance(token(load, 0, STEPS - 2, [100]), NOW).published
+    assert [place for place, _ in released] == [Key(Kind.TOTAL, 1, 1, 0)]
+    again, *_ = alone(sums(), book=book, key=key)
+    assert again.advance(token(load, 2, STEPS - 1, [7777]), NOW).published == released
+
+
+def test_a_first_holder_that_comes_back_knows_that_it_was_visited():
+    """Even if the contributions that made it the first holder do not come again."""
+    p, book = sums(), Book()
+    roster = tuple(range(5))
+    bodies = [roster_digest(roster) + bytes([u] * KEY) for u in roster]
+    held = {}
+    for u in roster:
+        contribution = Key(Kind.CONTRIBUTION, 1, u)
+        held[contribution] = Item(contribution, bodies[u])
+    first = Route(roster).start(start_seed(bodies), 0)
+    walk, *_ = alone(p, me=first, book=book)
+    (to, offer) = walk.advance(held, NOW).addressed[-1]
+    yes = Key(Kind.ACCEPT, 1, to, offer.key.index)
+    walk.advance(held | {yes: Item(yes, b"")}, NOW)
+    assert walk.realised["visits"]
+    again, *_ = alone(p, me=first, book=book)
+    again.advance({}, NOW)
+    assert again.realised["visits"] == walk.realised["visits"]
+
+
+def test_skips_that_cannot_have_been_are_refused():
+    """2³² − 1 of them and one more do not fit into what a token carries."""
+    for skips, fits in ((3, True), (4, False), (2**32 - 1, False)):
+        walk, load, _ = alone(sums(), allowance=1, wait=1.0)
+        moves = walk.advance(token(load, 0, 3, [0], most=1, skips=skips), NOW)
+        assert bool(moves.notes) != fits
+        walk, load, _ = alone(sums(), allowance=1, wait=1.0)
+        key = Key(Kind.TOTAL, 1, 0, 0)
+        released = token(load, 0, 3, [0], most=1, skips=min(skips * 8, 2**32 - 1))[Key(Kind.TOKEN, 1, 0, 3)].body
+        walk.advance({key: Item(key, released)}, NOW)
+        assert (walk.answer is None) == (skips * 8 > STEPS - 1)
+
+
 @pytest.mark.parametrize(
     ("index", "author", "numbers", "most"),
     [
@@ -688,6 +774,9 @@ def test_studies_say_what_does_not_fit():
         study_of("walk-sum", graph="ring:5")
     with pytest.raises(Exception, match="everybody must be there"):
         study_of("walk-sum", graph="ring:5", walk="metropolis", privacy={"absent": 1})
+    with pytest.raises(Exception, match="here 1 to 4, so some would count more than"):
+        study_of("walk-sum", graph="star:5", walk="simple", closing=5.0)
+    assert study_of("walk-sum", graph="ring:5", walk="simple", closing=5.0).settings.walk == "simple"
     with pytest.raises(Exception, match="fewer than one visit"):
         study_of("walk-sum", steps=3)
     with pytest.raises(Exception, match="if 1 in between are missing"):

@@ -68,7 +68,7 @@ PROTOCOL_FLAGS: dict[str, Any] = {
     "sensitivity": _number(
         "--sensitivity", "Δ: all values come from one public interval of this length; 1 by default."
     ),
-    "refresh": _number("--refresh", "gossip: fresh noise, r·σ²/rounds before every later send."),
+    "refresh": _number("--refresh", "gossip, randomized: variance r·σ² of fresh noise, before later sends."),
     "masks": _text(
         "--masks",
         "gossip, descent: κ, every edge shares a secret mask N(0, κσ²). masked: complete (the default), or with how many "

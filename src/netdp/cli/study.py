@@ -61,7 +61,8 @@ def new(
     address: Addresses = None,
     graph: Annotated[
         str | None,
-        typer.Option("--graph", "-g", help="Who talks to whom: ring:16, regular:16,6 …; see `netdp graphs`."),
+        typer.Option("--graph", "-g", help="Who talks to whom: ring:16, regular:16,6 …; see `netdp graphs`. Else the ring for ring-*, all for walk-* and "
+            "up to 8 parties, 6 neighbours each for others."),
     ] = None,
     links: Annotated[
         int, typer.Option("--links", help="Lay so many random rings over --graph; see `netdp plan --advise`.")
@@ -126,6 +127,7 @@ def new(
     import secrets
 
     from netdp.errors import InvalidValue
+    from netdp.peers.kinds import KINDS
     from netdp.peers.study import Study
     from netdp.peers.study.task import Task
 
@@ -155,7 +157,7 @@ def new(
     if categories:
         asked["categories"] = tuple(tuple(part.strip() for part in one.split(",")) for one in categories)
     size = len(names)
-    network = _network(graph, size, links, links_seed)
+    network = _network(graph, size, links, links_seed, protocol)
     study = Study.plan(
         name, Task(**asked), names,
         graph=network,
@@ -166,7 +168,7 @@ def new(
     )  # fmt: skip
     study = study.complete(cards, where | _addresses(address))
     study.write(output)
-    _written(study, output, json, network if links else None)
+    _written(study, output, json, network if links else None, None if protocol == KINDS[0] else _masked(study))
 
 
 @app.command("complete")
@@ -254,7 +256,9 @@ def _show(data: dict[str, Any], lines: list[str], as_json: bool) -> None:
     print(json.dumps(data, allow_nan=False) if as_json else "\n".join(lines))
 
 
-def _written(study: Study, path: Path, as_json: bool, drawn: str | None = None) -> None:
+def _written(
+    study: Study, path: Path, as_json: bool, drawn: str | None = None, masked_error: float | None = None
+) -> None:
     from netdp.peers.study.explained import facts, lines
 
     said = facts(study)
@@ -267,8 +271,29 @@ def _written(study: Study, path: Path, as_json: bool, drawn: str | None = None) 
         f"It talks along {drawn}; every link of it is in the file.",
         "Random links must be public, and drawn without a look at anybody's data.",
     ]
-    shown = [*lines(said), "", f"Written to {path}.", *(links if drawn else []), *then]
-    _show({"file": str(path), **said} | ({"drawn": drawn} if drawn else {}), shown, as_json)
+    better = []
+    if masked_error is not None and (factor := said["relative_noise"] / masked_error) > 1.1:
+        better = [f"With the same promise, masked-sum would have an error {factor:.3g} times smaller (-p masked-sum)."]
+    shown = [*lines(said), "", f"Written to {path}.", *(links if drawn else []), *better, *then]
+    extra = ({"drawn": drawn} if drawn else {}) | ({} if masked_error is None else {"masked_sum_noise": masked_error})
+    _show({"file": str(path), **said} | extra, shown, as_json)
+
+
+def _masked(study: Study) -> float | None:
+    """The noise of a masked sum with the same promise, in the units of `Study.noise`; None if it cannot be planned."""
+    from netdp.errors import NetdpError
+    from netdp.peers.kinds import KINDS
+
+    terms = study.privacy
+    colluders = min(max(1, terms.colluders), study.n - 1)
+    try:
+        other = type(study).plan(
+            study.name, study.task, study.names, graph=study.graph, epsilon=terms.epsilon, delta=terms.delta,
+            colluders=colluders, attempts=terms.attempts, absent=terms.absent, kind=KINDS[0],
+        )  # fmt: skip
+    except NetdpError:
+        return None
+    return float(other.noise())
 
 
 def _may_write(path: Path, force: bool) -> None:
@@ -278,7 +303,7 @@ def _may_write(path: Path, force: bool) -> None:
         raise InvalidValue(f"{path} is there already; give another --output, or --force to overwrite it")
 
 
-def _network(graph: str | None, size: int, links: int, seed: int | None) -> str:
+def _network(graph: str | None, size: int, links: int, seed: int | None, protocol: str) -> str:
     """The graph as text. Links are drawn here and now, when it is known who takes part; the study writes all of them out."""
     import secrets
 
@@ -290,8 +315,15 @@ def _network(graph: str | None, size: int, links: int, seed: int | None) -> str:
         raise InvalidValue(f"--links {links} lays random rings over a graph: give --graph, such as ring:{size}")
     if seed is not None and not links:
         raise InvalidValue("--links-seed is about random links; give --links (for example 2), or leave it out")
-    plain = graph or (f"complete:{size}" if size <= 8 else f"regular:{size},6,seed=0")
+    plain = graph or _usual(size, protocol)
     return linked(plain, *checked(links, secrets.randbits(63) if seed is None else seed))
+
+
+def _usual(size: int, protocol: str) -> str:
+    """The graph of a protocol if none was given: tokens go round in the order of the list, or from anybody to anybody."""
+    if size <= 8 or protocol.startswith("walk-"):
+        return f"complete:{size}"
+    return f"ring:{size}" if protocol.startswith("ring-") else f"regular:{size},6,seed=0"
 
 
 def _single(columns: list[str]) -> str:

@@ -101,6 +101,6 @@ def _data_beside(study: Path) -> Path:
         raise FileFormatError(study, None, "cannot be read: there is no such file")
     found = [study.parent / "data"] if (study.parent / "data").is_dir() else sorted(study.parent.glob("*.csv"))
     if len(found) != 1:
-        seen = "no CSV file" if not found else f"{len(found)} CSV files"
-        raise InvalidValue(f"whose data? There is {seen} beside {study}; give --data FILE or FOLDER")
+        seen = "is no CSV file" if not found else f"are {len(found)} CSV files"
+        raise InvalidValue(f"whose data? There {seen} beside {study}; give --data FILE or FOLDER")
     return found[0]

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from netdp.errors import NetdpError, Refused
 from netdp.numerics.arrays import FloatArray
 
-from .ledger.entries import CORRECTS, correction_of, entry_of
+from .ledger.entries import CORRECTS, Entry, correction_of, entry_of, if_broken_off
 from .ledger.losses import is_covered
 from .messages import Item, Key, Kind, roster_body, roster_digest, roster_of, signed_bytes
 
@@ -77,7 +77,7 @@ class Pen:
         self._check_same_data()
         body, secret = self.study.running.draw(self, attempt, roster)
         item = self._sealed(key, body)
-        entry = entry_of(self.study, attempt, roster, self.me)
+        entry = self._entry(attempt, roster)
         self._store.spend(self.study.hash, attempt, tuple(key), body, secret, entry, item.signature)
         return item
 
@@ -92,7 +92,7 @@ class Pen:
                 f"the neighbours hold our contribution to attempt {key.attempt}, but not the roster we voted for; this folder is "
                 "older than what was sent from it, and what that cost cannot be entered. Stopped: put the newer folder back"
             )
-        entry = entry_of(study, key.attempt, roster, self.me)
+        entry = self._entry(key.attempt, roster)
         self._store.adopt(study.hash, key.attempt, tuple(key), item.body, item.signature, entry)
 
     def sign(self, key: Key, body: bytes) -> Item:
@@ -135,6 +135,11 @@ class Pen:
         if not any(is_covered(entry.loss, one) for one in before):  # a restart finds the same again, and enters nothing
             body = json.dumps(realised, sort_keys=True).encode()
             self._store.spend(self.study.hash, entry.attempt, ("correction", attempt), body, b"", entry, b"")
+
+    def _entry(self, attempt: int, roster: Roster) -> Entry:
+        """What is entered before anything leaves: the promised loss, and that of an attempt of which no end is ever heard."""
+        unheard = self.study.running.recomputed(attempt, roster, self.me, {"unheard": True})
+        return if_broken_off(entry_of(self.study, attempt, roster, self.me), unheard)
 
     # ── what is drawn ─────────────────────────────────────────────────────────────────────────────────────────────────
 

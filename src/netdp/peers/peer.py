@@ -355,14 +355,15 @@ class Peer:
         for attempt, (vote, _) in self.store.votes(self.study.hash).items():
             realised = self.party.realised(attempt)
             answered = isinstance(outcome := self.party.outcome, Answer) and outcome.attempt == attempt
-            if not realised and not answered:  # an earlier life contributed, and nobody has told this one what came of it
-                realised = {"unheard": True}
+            if not realised and not answered:
+                realised = {"unheard": True}  # an earlier life contributed, and nobody has told this one what came of it
             if not realised or self.store.contribution(self.study.hash, attempt) is None:
                 continue
             roster = roster_of(vote)
             loss = self.study.running.recomputed(attempt, roster, self.me, realised)
             if loss is not None:
                 self._pen.correct(attempt, roster, loss, realised)
+            self.store.set_ended(self.study.hash, attempt)
         name = self.study.hash.hex()
         entered = [entry.attempt for entry in self.store.entries() if entry.study == name]
         return sorted({attempt % CORRECTS for attempt in entered if attempt > CORRECTS})

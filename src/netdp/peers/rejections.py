@@ -35,8 +35,6 @@ class Reason(StrEnum):
     """A step of an attempt that has not begun here, or beyond its last."""
     SECOND = "second"
     """Something else under a key that is taken: its author says two things, or a relay makes it up."""
-    FLOOD = "flood"
-    """Nothing new, again and again, beyond what an honest neighbour would repeat."""
 
 
 class Rejected(InvalidValue):

@@ -21,7 +21,7 @@ from __future__ import annotations
 import hmac
 import math
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -149,6 +149,19 @@ def cuts_bytes(cuts: Iterable[Cut]) -> bytes:
     """A list of cuts, its length first."""
     listed = sorted(set(cuts))
     return _NUMBER.pack(len(listed)) + b"".join(_CUT.pack(*cut) for cut in listed)
+
+
+def one_per_link(cuts: Iterable[Cut], links: Collection[tuple[int, int]]) -> frozenset[Cut]:
+    """The earliest cut of every link there is: an honest list has no more, and what others invent makes it no longer.
+
+    >>> sorted(one_per_link([(0, 1, 3), (0, 1, 2), (0, 2, 1)], {(0, 1), (1, 0)}))
+    [(0, 1, 2)]
+    """
+    first: dict[tuple[int, int], int] = {}
+    for u, v, round_ in cuts:
+        if (u, v) in links:
+            first[u, v] = min(round_, first.get((u, v), round_))
+    return frozenset((u, v, round_) for (u, v), round_ in first.items())
 
 
 def take_cuts(body: bytes, n: int, rounds: int) -> tuple[frozenset[Cut], bytes] | None:

@@ -239,7 +239,10 @@ class ShuffleRunning(ShuffleLosses):
         pairs = [(new, old) for news, old in zip(found, promised, strict=True) for new in news]
         if all(_is_within(new.curve, old.curve) for new, old in pairs):
             return None
-        both = [for_everybody([*news, old], self.study.n, f + 1) for f, (news, old) in enumerate(zip(found, promised, strict=True))]
+        both = [
+            for_everybody([*news, old], self.study.n, f + 1)
+            for f, (news, old) in enumerate(zip(found, promised, strict=True))
+        ]
         return self._entry([one.curve for one in both], me)
 
     # ── planning ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -251,10 +254,12 @@ class ShuffleRunning(ShuffleLosses):
         laziness = given.get("laziness")
         if laziness is None:
             laziness = 0.5 if graph.is_bipartite else 0.0
+        reporting, rounds = given.get("reporting"), given.get("rounds")
         settings = {
-            "kind": cls.kind, "epsilon0": rounded_down(wish.epsilon, _DIGITS), "reporting": given.get("reporting") or "all",
-            "rounds": given.get("rounds") or fewest_rounds_for(graph, laziness, _CROWD).rounds, "laziness": float(laziness),
-            "cover": 0, "grid": _STEPS,
+            "kind": cls.kind, "epsilon0": rounded_down(wish.epsilon, _DIGITS),
+            "reporting": "all" if reporting is None else reporting,
+            "rounds": fewest_rounds_for(graph, laziness, _CROWD).rounds if rounds is None else rounds,
+            "laziness": float(laziness), "cover": 0, "grid": _STEPS,
         }  # fmt: skip
         if given.get("cover"):
             settings["cover"] = _enough_cover(graph, settings, int(given["cover"]), wish.delta)
@@ -301,7 +306,7 @@ class ShuffleRunning(ShuffleLosses):
 
 def _is_within(new: Any, old: Any) -> bool:
     """Whether one table is nowhere above another: a ledger adds up whole tables, so one δ does not decide it."""
-    tables = [one.curves if isinstance(one, SharedCurve) else one for one in (new, old)]
+    tables: list[Any] = [one.curves if isinstance(one, SharedCurve) else one for one in (new, old)]
     points = np.unique(np.concatenate([np.asarray(one.epsilons) for one in tables]))
     a, b = (np.asarray([np.max(one.delta(point)) for point in points]) for one in tables)
     return bool(np.all(a <= b))
@@ -309,7 +314,7 @@ def _is_within(new: Any, old: Any) -> bool:
 
 def _enough_cover(graph: Graph, settings: Mapping[str, Any], least: int, delta: float) -> int:
     """So many places on a link that reports wait with a chance far below δ, and at least as many as asked for."""
-    if least > _MOST_COVER:
+    if not 1 <= least <= _MOST_COVER or settings["rounds"] < 1:
         return least  # the settings refuse it
     direct = Shuffle(graph, settings["rounds"], settings["epsilon0"], laziness=settings["laziness"])
     for cover, chance in enumerate(overflows(direct, _MOST_COVER), start=1):

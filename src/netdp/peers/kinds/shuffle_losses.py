@@ -141,7 +141,7 @@ class ShuffleLosses(Running):
             "contents are encrypted": "reports are sealed to the curator's key (HPKE) and all of one length; bytes that somebody "
             "cannot open tell it nothing but which is which",
         }
-        out = []
+        out, at_most = [], self.settings.epsilon0 * self.study.privacy.attempts  # each attempt has a report of its own
         for line in given:
             if line.startswith(("no user colludes", "the curator and users")):
                 continue
@@ -149,7 +149,10 @@ class ShuffleLosses(Running):
         return tuple(dict.fromkeys([
             *out,
             f"those who pool what they see: {who}; they look, and do not deviate. Against participants who deviate, or in larger "
-            f"coalitions, {self.settings.epsilon0:g} is promised",
+            f"coalitions, {at_most:g} is promised",
+            "nobody is lost on the way; else those who go on are hidden less: what that cost is computed afterwards and entered, "
+            f"at most {at_most:g}",
+            "the curator does not look at what comes after its total",
         ]))  # fmt: skip
 
     def rosters(self) -> list[Roster]:

@@ -7,10 +7,10 @@ know the first holder, and nobody learns more of the path. If attempts may be re
 it. On the complete graph (walk = "uniform") up to `absent` parties may be skipped at a step; those that are missing from the
 roster count among them. On other graphs everybody must be there, because who is missing changes where all others meet the token.
 
-**What it costs** is in the ledger before the first token leaves, for the whole attempt. A holder never skips more parties than are
-paid for, and waits instead. So it can turn out to be more in one case only: a study to be run once, by all, in which a party
-vanished. Who it was, and when, may tell of the path whose secrecy was counted; then the loss is computed again with the path told
-(`recomputed`), entered in place of the other, and reported.
+**What it costs** is in the ledger before the first token leaves, for the whole attempt. A holder skips nobody while more parties
+are missing than are paid for, and waits instead. So, if who is missing is as assumed, it can turn out to be more in one case only:
+a study to be run once, by all, in which a party vanished. Who it was, and when, may tell of the path whose secrecy was counted;
+then the loss is computed again with the path told (`recomputed`), entered in place of the other, and reported.
 """
 
 from __future__ import annotations
@@ -132,6 +132,13 @@ class WalkRunning(Running):
                 f'with walk = "{how.walk}" everybody must be there: who is missing changes where all others meet a token; give 0, '
                 'or walk = "uniform" on the complete graph',
             )
+        degrees = study.graph.degrees
+        if how.walk == "simple" and degrees.min() < degrees.max():
+            raise Misfit(
+                ("protocol", "walk"),
+                f'"simple" visits parties in proportion to their neighbours, here {degrees.min()} to {degrees.max()}, so some '
+                'would count more than others in the answer; take "metropolis", which visits all alike',
+            )
         try:
             self.protocol()
         except NetdpError as problem:
@@ -248,10 +255,16 @@ class WalkRunning(Running):
             said.append(
                 "whatever is said above of the secrecy of the path is not needed: every number is for a path that is told"
             )
+        elif self._uniform:
+            said.append(
+                "everybody is there until all tokens are released: who vanishes, and when, could tell of the path, whose secrecy "
+                "counts; what breaks off is entered with the path told"
+            )
         if terms.absent:
             said.append(
-                f"at every step at most {terms.absent} of the parties are away (a holder waits rather than skip more); who they "
-                "are may depend on where tokens have been, but not on anybody's data, nor on whom the holder asks"
+                f"at every step, until the token has been passed on, at most {terms.absent} of the parties do not answer in all (a "
+                "holder skips nobody while links to more are down, and waits rather than skip more); who they are may depend on "
+                "where tokens have been, but not on anybody's data, nor on whom the holder asks"
             )
         if terms.attempts > 1:
             said.append(
@@ -325,7 +338,8 @@ class WalkRunning(Running):
 
     def recomputed(self, attempt: int, roster: Roster, me: int, realised: Mapping[str, Any]) -> dict[str, Any] | None:
         """A walk that was to be run once, by all, and broke off: who vanished, and when, may tell of the path. So it is told."""
-        if realised.get("released") or not realised.get("visits") or not (self.is_strict and self._uniform):
+        left = realised.get("visits") or realised.get("unheard")  # an earlier life may have been visited
+        if realised.get("released") or not left or not (self.is_strict and self._uniform):
             return None
         return self._loss(roster, me, told_only=True)
 

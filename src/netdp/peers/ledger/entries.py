@@ -194,6 +194,19 @@ def entry_of(study: Any, attempt: int, roster: Sequence[int], me: int, time: str
     )
 
 
+def if_broken_off(entry: Entry, loss: dict[str, Any] | None) -> Entry:
+    """The entry, with what the attempt costs as long as its end is not known, where that is more."""
+    return entry if loss is None else replace(entry, loss=entry.loss | {"broken": loss})
+
+
+def as_it_stands(entry: Entry, ended: bool) -> Entry:
+    """The entry with the one loss that holds: of an attempt whose end is known, or of one that may have broken off."""
+    if "broken" not in entry.loss:
+        return entry
+    loss = {key: value for key, value in entry.loss.items() if key != "broken"}
+    return replace(entry, loss=loss if ended else entry.loss["broken"])
+
+
 CORRECTS = 1_000_000
 """An entry whose attempt is k + CORRECTS says what attempt k really cost, in place of what was entered before it began.
 

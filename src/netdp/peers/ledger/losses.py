@@ -4,7 +4,8 @@ Three kinds of loss, each a small dictionary:
 
     {"kind": "masked-sum", "share", "distance", "dimension"}   a sum under pads between all pairs: noise of all but the coalition
     {"kind": "local", "share", "distance", "dimension"}        own noise only, against everybody
-    {"kind": "profile", "curves", "single", "sizes", "any"}    tables: against each party alone, any so many, all others
+    {"kind": "profile", "curves", "single", "sizes", "any"}    tables: against each party alone, any so many, all others;
+                                                               and "broken": the same, if nobody knows how it ended
 
 `share` is the variance of one party's discrete Gaussian in squared grid steps, `distance` how far (L2, in grid steps) what a
 party adds can move, `dimension` how many numbers it has.
@@ -211,7 +212,11 @@ def check_loss(loss: Any, roster: Sequence[str], me: str) -> None:
         if loss["dimension"] == 1 and distance != int(distance):
             raise InvalidValue(f"the distance of single numbers is a whole number of grid steps, got {distance!r}")
     elif kind == "profile":
-        if set(loss) != {"kind", "curves", "single", "sizes", "any"}:
+        if "broken" in loss:
+            if not isinstance(loss["broken"], dict) or loss["broken"].get("kind") != "profile" or "broken" in loss["broken"]:
+                raise InvalidValue("what an attempt costs if it breaks off is a profile, too")
+            check_loss(loss["broken"], roster, me)
+        if set(loss) - {"broken"} != {"kind", "curves", "single", "sizes", "any"}:
             raise InvalidValue(f"a profile has curves, single, sizes and any; got {sorted(loss)}")
         if not (isinstance(loss["single"], dict) and isinstance(loss["sizes"], dict)):
             raise InvalidValue("single and sizes of a profile say by name, or by number, which curve holds")

@@ -49,7 +49,10 @@ from .database import (
     trigger,
     upgrade,
 )
-from .entries import START, Entry, LedgerBroken, between, canonical, check_chain, head_message, link
+from .entries import START, Entry, LedgerBroken, as_it_stands, between, canonical, check_chain, head_message, link
+
+ENDED = b"netdp ended"
+"""The register that says that the end of an attempt is known."""
 
 
 class Verifier(Protocol):
@@ -269,9 +272,21 @@ class Store:
             database.execute("INSERT OR REPLACE INTO head VALUES (1, ?, ?, ?)", (row, now, signed))
 
     def entries(self, since: str | date | None = None, until: str | date | None = None) -> list[Entry]:
-        """The ledger, oldest first: from `since` on, and before `until`."""
+        """The ledger, oldest first: from `since` on, and before `until`; of attempts that may have broken off the loss of that."""
         rows = self._all_rows("SELECT entry FROM ledger ORDER BY row")
-        return between([Entry.from_json(text) for (text,) in rows], since, until)
+        known = self._attempts_ended() if any('"broken":' in text for (text,) in rows) else set()
+        listed = [Entry.from_json(text) for (text,) in rows]
+        return between([as_it_stands(one, (one.study, one.attempt) in known) for one in listed], since, until)
+
+    def set_ended(self, study: bytes, attempt: int) -> None:
+        """Note that the end of an attempt is known, and what it cost entered if that was more than promised."""
+        self.once(study, attempt, ENDED, b"")
+
+    def _attempts_ended(self) -> set[tuple[str, int]]:
+        if self._one_row("PRAGMA user_version")[0] == 1:  # had no registers
+            return set()
+        rows = self._all_rows("SELECT study, attempt FROM registers WHERE place = ?", ENDED)
+        return {(study.hex(), attempt) for study, attempt in rows}
 
     # ── votes and results ─────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -17,7 +17,7 @@ from netdp.errors import NetdpError
 
 from ..hops import unpacked
 from ..messages import Item, Key, Kind
-from ..reports import Cut, Total, count, expected_empty, take_cuts
+from ..reports import Cut, Total, count, expected_empty, one_per_link, take_cuts
 from ..sealed import unseal
 from .base import Moment, Moves
 from .shuffle import STALLED, Waiting, Walk
@@ -107,7 +107,7 @@ class Curator(Waiting):
             return None
         empty = expected_empty(walk.graph, map(walk.members.index, hands)) if walk.reporting == "single" else 0.0
         total = walk.reports.estimate(found.reports, walk.parties, min(empty, len(found.reports) - 1.0))
-        cuts = self._cuts_seen().union(*(cuts for cuts, _ in hands.values()))
+        cuts = one_per_link(self._cuts_seen().union(*(cuts for cuts, _ in hands.values())), walk.links)
         return Total(total, len(hands), len(found.reports), found.dropped, cuts)
 
 

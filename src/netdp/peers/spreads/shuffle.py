@@ -25,6 +25,7 @@ import hmac
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,7 +35,7 @@ from netdp.protocols import FaultPattern
 
 from ..hops import Hop, hop, packed, pick, unpacked
 from ..messages import Item, Key, Kind
-from ..reports import Cut, Reports, Total, cuts_bytes, take_cuts
+from ..reports import Cut, Reports, Total, cuts_bytes, one_per_link, take_cuts
 from ..sealed import ENVELOPE, Envelopes
 from .base import Answer, Moment, Moves, Spread
 
@@ -82,6 +83,11 @@ class Walk:
     def neighbours(self, u: int) -> tuple[int, ...]:
         """Whom a user passes reports on to."""
         return tuple(self.members[int(v)] for v in self.graph.neighbors(self.members.index(u)))
+
+    @cached_property
+    def links(self) -> frozenset[tuple[int, int]]:
+        """(from, to): over which reports may come."""
+        return frozenset((u, v) for u in self.members for v in self.neighbours(u))
 
     def place(self, round_: int) -> bytes:
         """Where what is held after a round is written down."""
@@ -195,7 +201,8 @@ class Walking(Waiting):
             came, cuts = found
             new = {cut for cut in cuts if cut not in self._cuts}
             hand = self._at_most_all({*self._stays, *came}, moves)
-            body = cuts_bytes({*self._cuts, *cuts}) + packed(hand, self.walk.reports.size)
+            known = one_per_link({*self._cuts, *cuts}, self.walk.links)
+            body = cuts_bytes(known) + packed(hand, self.walk.reports.size)
             self._take_up(self._desk.once(self.attempt, self.walk.place(self._round), body))
             for u, v, first in sorted(new):
                 if v == self._me and (u, v, first) in self._cuts:
@@ -314,7 +321,7 @@ class DirectWalk(Walking):
                 missing.append(v)
                 continue
             came |= set(reports)
-            cuts |= parsed[0]
+            cuts |= {cut for cut in parsed[0] if cut[1] != self._me}  # whom we give up, we decide
         if any(not self._given_up(v, moment) for v in missing):
             return None
         return came, cuts | {(v, self._me, self._round) for v in missing}

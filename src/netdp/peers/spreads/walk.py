@@ -5,13 +5,16 @@ the tokens that came (written down before anything is added to them), and regist
 (k, t) of token k at step t, and where the token goes from there, are functions of the key and of (k, t). So a party that
 comes back adds the same numbers to the same token and sends it to the same neighbour.
 
-**Nothing is counted twice.** A token leaves for one neighbour only, ever: whom it goes to is in a register before it leaves. A
-party adds to (k, t) once: the first token of that place stands. Steps are numbered, the number is public.
+**Nothing is counted twice.** A token leaves for one neighbour only, ever, and with one content: both are in a register before it
+leaves, and so is what is released. A party adds to (k, t) once: the first token of that place stands. Steps are numbered, the
+number is public.
 
 **Handing over.** The holder *offers* the token, without its content, to the one it drew; the content follows once that one has
 accepted. If it does not in time, and the study allows absences, the holder draws another from the rest: "the token goes to
-another". More parties than the study allows are never skipped at one step: then the holder waits, and the attempt may come to
-nothing. How many were skipped is carried along and released with the token.
+another". It does so only while no more parties are missing than the study allows, those it has skipped at this step and all whose
+links are down: else it waits, and the attempt may come to nothing. (To skip no more than are allowed is not enough: if all but u
+were away, one of a + 1 draws would find u with probability (a+1)/n, not 1/(n−a).) How many were skipped is carried along and
+released with the token.
 
 **The first holder** follows from all contributions of the roster, each of which holds 32 bytes drawn by its author: nobody
 chooses it (the last author could, by not following the protocol; the promise is about parties that do). It is known to all.
@@ -53,7 +56,7 @@ from .base import Answer, Moment, Moves, Spread
 KEY = 32
 """Bytes of the key of a row, and of what its author publishes for the first holders."""
 _SKIPS = struct.Struct("<II")  # most parties skipped at one step, and skips in all
-_TO = struct.Struct("<II")  # the next holder, and how many were skipped for it
+_TO = struct.Struct("<I")  # the next holder; what it gets follows
 _FROM = struct.Struct("<II")  # index, who brought it
 _NOISE, _NEXT, _START, _CLOSING = (f"netdp walk {word} 1".encode() for word in ("noise", "next", "start", "closing"))
 
@@ -292,7 +295,8 @@ class Walk(Spread):
             if len(items) != 1:
                 return False
             numbers, (one_most, one_skips) = self._parsed(items[0].body)
-            if not self._load.fits(numbers, self._load.steps):
+            handed = self._load.steps - 1
+            if not self._load.fits(numbers, handed + 1) or not self._can_have_skipped(one_most, one_skips, handed):
                 if items[0].key not in self._refused:
                     self._refused.add(items[0].key)
                     moves.notes.append(
@@ -350,7 +354,7 @@ class Walk(Spread):
     def _receive(self, key: Key, body: bytes, moves: Moves) -> None:
         numbers, (most, skips) = self._parsed(body)
         step = key.index % self._load.steps
-        if not self._load.fits(numbers, step) or most > self._allowance or skips < most:
+        if not self._load.fits(numbers, step) or not self._can_have_skipped(most, skips, step):
             moves.notes.append(
                 f"refused: token {key.index} of {self._name(key.author)} holds what {step} visits cannot have added up to"
             )
@@ -361,10 +365,17 @@ class Walk(Spread):
                 "somebody forges tokens"
             )
             return
+        self._note(key.index, key.author, body)
+
+    def _note(self, index: int, author: int, body: bytes) -> None:
+        """Write down that a token is here, then take it."""
         place = b"in" + self._receipts.to_bytes(8, "big")
-        self._book.once(self.attempt, place, _FROM.pack(key.index, key.author) + body)
+        self._book.once(self.attempt, place, _FROM.pack(index, author) + body)
         self._receipts += 1
-        self._take(key.index, body)
+        self._take(index, body)
+
+    def _can_have_skipped(self, most: int, skips: int, handovers: int) -> bool:
+        return most <= self._allowance and most <= skips <= self._allowance * handovers
 
     def _take(self, index: int, body: bytes) -> None:
         """A token is here to be added to."""
@@ -396,8 +407,7 @@ class Walk(Spread):
         for k in range(self._load.tokens):
             index = k * self._load.steps
             if self._route.start(seed, k) == self._me and index not in self._seen:
-                self._seen.add(index)
-                self._here[index] = _Held(k, 0, np.zeros(self._load.width, dtype=np.int64), 0, 0)
+                self._note(index, self._me, self._body(_Held(k, 0, np.zeros(self._load.width, dtype=np.int64), 0, 0)))
 
     # ── what is done with it ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -422,41 +432,51 @@ class Walk(Spread):
                 )
                 place = Key(Kind.TOTAL, self.attempt, self._me, token.k)
                 if place not in held:
-                    moves.published.append((place, self._body(token)))
+                    said = b"total" + token.k.to_bytes(8, "big")
+                    moves.published.append((place, self._book.once(self.attempt, said, self._body(token))))
                 return
-            target, skipped = self._next(token, held, moment, moves)
-            if target is None:
+            passed = self._next(token, held, moment, moves)
+            if passed is None:
                 self._here[index] = token
                 return
+            target, body = passed
             self._count(token)
-            after = self._load.add(token.numbers, row, key, token.k, token.t)
-            onward = _Held(token.k, token.t + 1, after, max(token.most, skipped), token.skips + skipped)
             if target != self._me:
                 place = Key(Kind.TOKEN, self.attempt, self._me, index + 1)
-                moves.addressed.append((target, Item(place, self._body(onward))))
+                moves.addressed.append((target, Item(place, body)))
                 return
             if index + 1 in self._seen:  # a forged token was here first
                 return
             self._seen.add(index + 1)
-            token = onward
+            numbers, skips = self._parsed(body)
+            token = _Held(token.k, token.t + 1, numbers, *skips)
+
+    def _onward(self, token: _Held) -> bytes:
+        """What the next holder gets."""
+        assert self._row is not None
+        key, row = self._row
+        after, skipped = self._load.add(token.numbers, row, key, token.k, token.t), len(token.skipped)
+        return self._body(_Held(token.k, token.t + 1, after, max(token.most, skipped), token.skips + skipped))
 
     def _count(self, token: _Held) -> None:
         self.realised["visits"].append([token.k, token.t])
 
-    def _next(self, token: _Held, held: Mapping[Key, Item], moment: Moment, moves: Moves) -> tuple[int | None, int]:
-        """To whom the token goes from here, written down, and how many were skipped; None while nobody has accepted."""
+    def _next(self, token: _Held, held: Mapping[Key, Item], moment: Moment, moves: Moves) -> tuple[int, bytes] | None:
+        """To whom the token goes from here and with what on it, written down; None while nobody has accepted."""
         assert self._row is not None
         key, index = self._row[0], token.k * self._load.steps + token.t
         place = b"to" + index.to_bytes(8, "big")
         drawn = self._route.following(self._me, key, token.k, token.t, tuple(token.skipped))
         if drawn == self._me and not token.skipped:
-            return drawn, 0  # follows from the key alone
+            return drawn, self._onward(token)  # follows from the key alone
         if token.asked is None and (decided := self._book.noted(self.attempt, place)) is not None:
-            return _TO.unpack(decided)
+            return _TO.unpack_from(decided)[0], decided[_TO.size :]
         while True:
             if drawn == self._me or Key(Kind.ACCEPT, self.attempt, drawn, index + 1) in held:
-                return _TO.unpack(self._book.once(self.attempt, place, _TO.pack(drawn, len(token.skipped))))
-            may_skip = len(token.skipped) < self._allowance  # else this one must come
+                decided = self._book.once(self.attempt, place, _TO.pack(drawn) + self._onward(token))
+                return _TO.unpack_from(decided)[0], decided[_TO.size :]
+            # else this one must come, or some of those must whose links are down
+            may_skip = len({*self._away, *token.skipped, drawn}) <= self._allowance
             since = min(self._away.get(drawn, moment.now), moment.now if token.asked is None else token.asked)
             if not may_skip or moment.now < since + self._wait:
                 if token.asked is None:
@@ -464,7 +484,7 @@ class Walk(Spread):
                     moves.addressed.append((drawn, Item(Key(Kind.OFFER, self.attempt, self._me, index + 1), b"")))
                 if may_skip:
                     self.wake = min(self.wake, since + self._wait)
-                return None, 0
+                return None
             token.skipped.append(drawn)
             token.asked = None
             if drawn not in self.absent:  # said once

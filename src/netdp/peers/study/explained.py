@@ -56,6 +56,9 @@ def facts(study: Study) -> dict[str, Any]:
         "absent": terms.absent,
         "goes_on": study.running.goes_on,
         "smallest_roster": study.smallest_roster,
+        "relative_noise": noise,
+        "counts": not study.task.is_numeric,
+        "width": _width(study),
         "error": study.task.error(noise, study.n),
         "error_times_records": study.task.error(noise, study.n, records=1),
         "parties": [
@@ -98,7 +101,8 @@ def lines(said: dict[str, Any]) -> list[str]:
     out += ["", "What is asked", *_text(_capital(said["question"]) + ".")]
     out += _text(said["told"])
     if said["error"] is not None:
-        out += _text(f"Noise moves the answer by {said['error']:.3g} (root mean square), in the data's own units.")
+        what, units = ("each count", "") if said["counts"] else ("the answer", ", in the data's own units")
+        out += _text(f"Noise moves {what} by {said['error']:.3g} (root mean square){units}.{_too_wide(said)}")
     elif said["error_times_records"] is not None:
         out += _text(
             f"With N records in all, noise moves the answer by up to about {said['error_times_records']:.3g}/N (root mean "
@@ -124,6 +128,28 @@ def lines(said: dict[str, Any]) -> list[str]:
         out += textwrap.wrap(line, _WIDTH, initial_indent="  - ", subsequent_indent="    ")
     out += ["", f"Who takes part ({n})"]
     return out + _parties(said["parties"])
+
+
+def _too_wide(said: dict[str, Any]) -> str:
+    """A warning where the noise is larger than the spread of a guess, uniform over all possible answers: width/√12."""
+    if said["width"] is None or said["error"] <= said["width"] / math.sqrt(12):
+        return ""
+    return (
+        f" THAT IS WORSE THAN A GUESS: all possible answers lie within {said['width']:.6g} of each other. Ask more parties, "
+        "promise a larger epsilon, or protect single records instead of all data of a party (--unit record)."
+    )
+
+
+def _width(study: Study) -> float | None:
+    """How far apart two possible answers are at most, the noise left out; None if that depends on the data."""
+    task = study.task
+    if task.unit == "record":
+        return None
+    if not task.is_numeric:
+        return float(study.n)
+    if task.bounds is None or task.kind not in ("mean", "sum"):
+        return None
+    return (task.bounds[1] - task.bounds[0]) * (study.n if task.kind == "sum" else 1)
 
 
 def _often(said: dict[str, Any]) -> str:

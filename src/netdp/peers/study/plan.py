@@ -75,7 +75,7 @@ def plan(
         "timing": timing or {}, "party": [{"name": one} for one in names],
     }  # fmt: skip
     if running.has_curator:
-        fields["curator"] = {"name": curator or "curator"}
+        fields["curator"] = {"name": "curator" if curator is None else curator}
     wish = Wish(task, made, epsilon, delta, colluders, attempts, absent, given)
     # With noise that is surely drawable, so that everything else is checked before the search starts.
     rough = Study(**fields | {"protocol": running.start(wish)})
