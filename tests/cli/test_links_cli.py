@@ -33,9 +33,7 @@ def test_hops_before_and_after(run):
 
 
 def test_rounds_and_error_of_gossip(run):
-    status, out, _ = run(
-        "plan", "path:5", "--epsilon", "1", "--max-rounds", "5", "--links", "1", "--scope", "beyond:2"
-    )
+    status, out, _ = run("plan", "path:5", "--epsilon", "1", "--max-rounds", "5", "--links", "1", "--scope", "beyond:2")
     assert status == 0
     assert "what the links buy" in out
     assert "distances are those of the graph with its links" in words(out)

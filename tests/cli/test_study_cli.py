@@ -167,3 +167,48 @@ def test_a_draft_is_neither_signed_nor_verified(run, homes, tmp_path):
         status, _, err = run("study", *words)
         assert status == 2
         assert "draft" in err
+
+
+@pytest.mark.parametrize(("protocol", "links"), [("masked-sum", 30), ("ring-sum", 10), ("walk-sum", 45)])
+def test_a_graph_that_fits_the_protocol_is_the_default(run, tmp_path, protocol, links):
+    path = tmp_path / "study.toml"
+    status, _, err = run("study", "new", "waits", *MEAN, "-p", protocol, "--n", "10", "-o", str(path))
+    assert status == 0, err
+    assert Study.read(path).graph.m == links
+
+
+def test_noise_as_large_as_a_guess_is_said_and_so_is_what_would_be_better(run, tmp_path):
+    words = ("study", "new", "waits", *MEAN, "--n", "10", "-o", str(tmp_path / "study.toml"), "--force")
+    out = run(*words, "-p", "gossip")[1]
+    assert "WORSE THAN A GUESS" in out
+    assert "masked-sum would have an error" in out
+    masked = json.loads(run(*words, "-p", "gossip", "--json")[1])
+    assert masked["relative_noise"] > 2 * masked["masked_sum_noise"]
+    calm = run(*words, "--epsilon", "8")[1]
+    assert "WORSE THAN A GUESS" not in calm
+    assert "masked-sum would have" not in calm
+
+
+def test_the_card_of_the_curator_is_no_party(run, homes, tmp_path):
+    path = tmp_path / "study.toml"
+    words = [word for _, card in homes for word in ("--card", str(card))]
+    status, _, err = run("study", "new", "waits", *MEAN, "-p", "shuffle", "--curator", "dee", *words, "-o", str(path))
+    assert status == 0, err
+    study = Study.read(path)
+    assert study.names == ("ann", "bob", "cy")
+    assert study.curator.name == "dee"
+    assert study.curator.signing
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--n", "-3"), "--n must be 2 to 10,000 parties, got -3"),
+        (("--n", "100000000"), "got 100000000"),
+        (("--n", "3", "--address", "p00=a:1", "--address", "p00=a:2"), "gives p00 twice, a:1 and a:2"),
+    ],
+)
+def test_slips_of_the_finger_are_refused_with_their_value(run, tmp_path, words, said):
+    status, _, err = run("study", "new", "waits", *MEAN, *words, "-o", str(tmp_path / "study.toml"))
+    assert status == 2
+    assert said in err

@@ -2,11 +2,16 @@
 
 import importlib.util
 import socket
+import sys
 from pathlib import Path
 
 import pytest
 
 from netdp.peers.identity import Identity
+
+sys.path.append(
+    str(Path(__file__).parent)
+)  # the helpers of these tests import each other by name, as child processes do
 
 _spec = importlib.util.spec_from_file_location("proxy", Path(__file__).parent / "proxy.py")
 _proxy = importlib.util.module_from_spec(_spec)

@@ -228,3 +228,15 @@ def test_bodies_have_the_length_that_is_allowed(identities, tmp_path):
     assert len(written[0].vote(1, ROSTER).body) == longest[Kind.VOTE]
     for store in stores:
         store.close()
+
+
+def test_a_total_is_released_once(identities, tmp_path):
+    """After a restart a neighbour may hand over another token: two signed totals would look like cheating, and show more."""
+    study = made_study(identities, kind="ring-sum")
+    written, stores = pens(identities, study, tmp_path, values(study))
+    first = written[2].sign(Key(Kind.TOTAL, 1, 2), bytes(8))
+    again = written[2].sign(Key(Kind.TOTAL, 1, 2), b"\1" + bytes(7))
+    assert again == first
+    assert written[2].sign(Key(Kind.TOTAL, 1, 2, 1), b"\1" + bytes(7)).body == b"\1" + bytes(7)
+    for store in stores:
+        store.close()

@@ -170,7 +170,7 @@ def test_missing_and_damaged_files_are_named(tmp_path, file, content):
     with pytest.raises(FileFormatError, match="missing" if content is None else "damaged") as caught:
         Identity.load(tmp_path)
     assert caught.value.path == str(path)
-    assert "backup" in str(caught.value)
+    assert "netdp peer restore" in str(caught.value)
 
 
 @pytest.mark.parametrize("file", ["signing.key", "agreement.key", "tls.key"])

@@ -106,6 +106,8 @@ def outcome_lines(study: Study, told: dict[str, Any], home: Path) -> list[str]:
         which = ", ".join(map(str, told["worse"]))
         first = f"WORSE THAN PROMISED: attempt {which} went otherwise than planned, and cost more; the ledger holds the true cost."
         lines = [first, "", *lines]
+    if study.curator is not None and told["party"] == study.curator.name:
+        return [*lines, "", f"{told['party']} is the curator: it handed in no data, so nothing was spent about it."]
     about = "all its data" if spent["unit"] == "party" else "any one record of it"
     times = {0: "nothing", 1: "once"}.get(spent["contributions"], f"{spent['contributions']} times")
     lines += ["", f"{told['party']} published {times}. What others learned about {about}, at most:"]

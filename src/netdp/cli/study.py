@@ -17,6 +17,8 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
+_MOST_PARTIES = 10_000  # of any study; said before so many names are made
+
 File = Annotated[Path, typer.Argument(help="The study, a TOML file.", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.", show_default=False)]
 Cards = Annotated[
@@ -61,8 +63,12 @@ def new(
     address: Addresses = None,
     graph: Annotated[
         str | None,
-        typer.Option("--graph", "-g", help="Who talks to whom: ring:16, regular:16,6 …; see `netdp graphs`. Else the ring for ring-*, all for walk-* and "
-            "up to 8 parties, 6 neighbours each for others."),
+        typer.Option(
+            "--graph",
+            "-g",
+            help="Who talks to whom: ring:16, regular:16,6 …; see `netdp graphs`. By default all with all up to 8 parties "
+            "and for walk-*, else a ring for ring-*, six neighbours each for the others.",
+        ),
     ] = None,
     links: Annotated[
         int, typer.Option("--links", help="Lay so many random rings over --graph; see `netdp plan --advise`.")
@@ -109,7 +115,9 @@ def new(
     ] = None,
     cover: Annotated[
         int | None,
-        typer.Option("--cover", help="shuffle: through the curator's server, so many slots to each neighbour a round."),
+        typer.Option(
+            "--cover", help="shuffle: through the curator's server, with at least so many places in each envelope."
+        ),
     ] = None,
     curator: Annotated[str | None, typer.Option("--curator", help="shuffle: who collects; its name.")] = None,
     spread: Annotated[str | None, typer.Option("--spread", help="masked-sum: flood (the default) or average.")] = None,
@@ -127,7 +135,7 @@ def new(
     import secrets
 
     from netdp.errors import InvalidValue
-    from netdp.peers.kinds import KINDS
+    from netdp.peers.kinds import KINDS, RUNNING
     from netdp.peers.study import Study
     from netdp.peers.study.task import Task
 
@@ -139,9 +147,12 @@ def new(
     if parties is not None:
         names, where = _names(parties)
     elif n is not None:
+        if not 2 <= n <= _MOST_PARTIES:
+            raise InvalidValue(f"--n must be 2 to {_MOST_PARTIES:,} parties, got {n}")
         names = [f"p{u:0{max(2, len(str(n - 1)))}}" for u in range(n)]
-    elif cards:
-        names = [one.name for one in cards]
+    elif cards:  # the curator's card may be among them; it is no party
+        collects = (curator or "curator") if protocol in RUNNING and RUNNING[protocol].has_curator else None
+        names = [one.name for one in cards if one.name != collects]
     else:
         raise InvalidValue("who takes part? give --parties FILE, --n NUMBER, or everybody's --card")
     asked: dict[str, Any] = {"kind": task, "unit": unit, "value": value, "missing": missing, "other": other}
@@ -158,6 +169,8 @@ def new(
         asked["categories"] = tuple(tuple(part.strip() for part in one.split(",")) for one in categories)
     size = len(names)
     network = _network(graph, size, links, links_seed, protocol)
+    if protocol.startswith("walk-") and graph is not None and not graph.startswith("complete:"):
+        typer.echo("looking at every pair of parties on this graph: that may take minutes …", err=True)
     study = Study.plan(
         name, Task(**asked), names,
         graph=network,
@@ -273,7 +286,10 @@ def _written(
     ]
     better = []
     if masked_error is not None and (factor := said["relative_noise"] / masked_error) > 1.1:
-        better = [f"With the same promise, masked-sum would have an error {factor:.3g} times smaller (-p masked-sum)."]
+        better = [
+            f"With the same promise, masked-sum would have an error {factor:.3g} times smaller (-p masked-sum);",
+            "to more parties together than promised it may reveal more: compare what each explains.",
+        ]
     shown = [*lines(said), "", f"Written to {path}.", *(links if drawn else []), *better, *then]
     extra = ({"drawn": drawn} if drawn else {}) | ({} if masked_error is None else {"masked_sum_noise": masked_error})
     _show({"file": str(path), **said} | extra, shown, as_json)
@@ -346,11 +362,13 @@ def _numbers(flag: str, text: str) -> list[float]:
 def _addresses(given: list[str] | None) -> dict[str, str]:
     from netdp.errors import InvalidValue
 
-    out = {}
+    out: dict[str, str] = {}
     for text in given or ():
         name, equals, address = text.partition("=")
         if not equals:
             raise InvalidValue(f"--address is NAME=HOST:PORT, such as p00=10.0.0.5:7000; got {text!r}")
+        if out.get(name, address) != address:
+            raise InvalidValue(f"--address gives {name} twice, {out[name]} and {address}; give one")
         out[name] = address
     return out
 

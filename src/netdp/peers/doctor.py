@@ -72,7 +72,13 @@ def examine(
         _policy(home, study, me, entries, add)
     else:
         add(Check("policy", "warn", "not checked: it takes keys, a study that lists them, and a ledger in order"))
-    if study is not None and data is not None:
+    if collects and data is not None:
+        add(
+            Check(
+                "data", "fail", f"{data}: a curator has no data in a study", "leave --data out, as for `netdp peer run`"
+            )
+        )
+    elif study is not None and data is not None:
         _data(study, data, add)
     elif data is None and not collects:
         add(Check("data", "warn", "not checked: no file was given", "give --data FILE"))

@@ -99,6 +99,8 @@ class Pen:
         """Sign what follows from what was published: a call for help, a released total, that one is through."""
         if key.kind not in (Kind.FALLBACK, Kind.TOTAL, Kind.THROUGH):
             raise NetdpError(f"a {key.kind.name.lower()} is not signed here: it must be written down first")
+        if key.kind == Kind.TOTAL:  # released once: after a restart, whatever a neighbour says now, it is the same
+            body = self.once(key.attempt, b"total" + key.index.to_bytes(8, "big"), body)
         return self._sealed(key, body)
 
     def spread(self, attempt: int, roster: Roster) -> Spread:

@@ -356,7 +356,9 @@ class Peer:
             realised = self.party.realised(attempt)
             answered = isinstance(outcome := self.party.outcome, Answer) and outcome.attempt == attempt
             if not realised and not answered:
-                realised = {"unheard": True}  # an earlier life contributed, and nobody has told this one what came of it
+                realised = {
+                    "unheard": True
+                }  # an earlier life contributed, and nobody has told this one what came of it
             if not realised or self.store.contribution(self.study.hash, attempt) is None:
                 continue
             roster = roster_of(vote)

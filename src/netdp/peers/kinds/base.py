@@ -179,7 +179,9 @@ class Running(ABC):
     def is_same_data(self, desk: Desk, attempt: int, roster: Roster, held: Contribution) -> bool:
         """Whether the data at hand are those of an earlier contribution: the same data give the same noise, so the same bytes."""
         body, secret = self.draw(desk, attempt, roster)
-        return body == held.body and (not held.secret or secret == held.secret)  # what was adopted came without its secret
+        return body == held.body and (
+            not held.secret or secret == held.secret
+        )  # what was adopted came without its secret
 
     @abstractmethod
     def spread(self, desk: Desk, attempt: int, roster: Roster) -> Spread:

@@ -270,7 +270,9 @@ def observers(entries: Iterable[Entry]) -> list[str]:
     """Everybody else who ever was in a roster, by name, in order of appearance."""
     known = list(entries)
     own = {entry.me for entry in known}
-    named = dict.fromkeys(name for entry in known for name in (*entry.roster, *entry.loss.get("single", ())))  # a curator
+    named = dict.fromkeys(
+        name for entry in known for name in (*entry.roster, *entry.loss.get("single", ()))
+    )  # a curator
     return [name for name in named if name not in own]
 
 

@@ -200,6 +200,13 @@ def _read_table(table: Any) -> GaussianCurve | ProfileCurve:
 
 def check_loss(loss: Any, roster: Sequence[str], me: str) -> None:
     """Refuse a loss that this version could not add up."""
+    if isinstance(loss, dict) and "broken" in loss:
+        rest = {key: value for key, value in loss.items() if key != "broken"}
+        if isinstance(loss["broken"], dict) and "broken" in loss["broken"]:
+            raise InvalidValue("what an attempt costs if it breaks off is one loss, not two")
+        for one in (rest, loss["broken"]):
+            check_loss(one, roster, me)
+        return
     kind = loss.get("kind") if isinstance(loss, dict) else None
     if kind in ("masked-sum", "local"):
         whole, distance = [loss.get("share"), loss.get("dimension")], loss.get("distance")
@@ -212,11 +219,7 @@ def check_loss(loss: Any, roster: Sequence[str], me: str) -> None:
         if loss["dimension"] == 1 and distance != int(distance):
             raise InvalidValue(f"the distance of single numbers is a whole number of grid steps, got {distance!r}")
     elif kind == "profile":
-        if "broken" in loss:
-            if not isinstance(loss["broken"], dict) or loss["broken"].get("kind") != "profile" or "broken" in loss["broken"]:
-                raise InvalidValue("what an attempt costs if it breaks off is a profile, too")
-            check_loss(loss["broken"], roster, me)
-        if set(loss) - {"broken"} != {"kind", "curves", "single", "sizes", "any"}:
+        if set(loss) != {"kind", "curves", "single", "sizes", "any"}:
             raise InvalidValue(f"a profile has curves, single, sizes and any; got {sorted(loss)}")
         if not (isinstance(loss["single"], dict) and isinstance(loss["sizes"], dict)):
             raise InvalidValue("single and sizes of a profile say by name, or by number, which curve holds")

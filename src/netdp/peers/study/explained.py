@@ -136,7 +136,7 @@ def _too_wide(said: dict[str, Any]) -> str:
         return ""
     return (
         f" THAT IS WORSE THAN A GUESS: all possible answers lie within {said['width']:.6g} of each other. Ask more parties, "
-        "promise a larger epsilon, or protect single records instead of all data of a party (--unit record)."
+        "promise a larger epsilon, or protect single records instead of all data of a party (masked-sum, --unit record)."
     )
 
 
