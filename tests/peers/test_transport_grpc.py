@@ -15,7 +15,7 @@ from cryptography.x509.oid import NameOID
 from netdp.errors import InvalidValue, LinkLost, Refused
 from netdp.peers.identity import TLS_NAME, Card, Identity, certificate, pem
 from netdp.peers.transport.base import Limits
-from netdp.peers.transport.grpc import LINK, GrpcTransport, grpc, hello
+from netdp.peers.transport.grpc import LINK, GrpcTransport, _is_call, grpc, hello
 
 QUICK = Limits(frame=1 << 20, waiting=1 << 19, handshake=5.0, closing=1.0)
 DAY = datetime.timedelta(days=1)
@@ -323,6 +323,25 @@ def test_a_stream_must_begin_as_a_link(parties, free_ports):
             assert ear.events == []
 
     asyncio.run(story())
+
+
+def test_close_leaves_no_call_behind(parties, free_ports):
+    """Else the end of the event loop cancels it, gRPC prints a traceback, and what it waits for is never freed."""
+    (port,) = free_ports(1)
+    left = []
+
+    async def story():
+        async with serving(parties, port=port):
+            silent = asyncio.ensure_future(knock(port, parties[1].tls_certificate_pem, *as_party(parties[0]), wait=20))
+            async with asyncio.timeout(20):
+                while not {task.get_coro().__name__ for task in asyncio.all_tasks()} & {"_handle_exceptions"}:
+                    await asyncio.sleep(0.001)
+        left.extend(task.get_name() for task in asyncio.all_tasks() if _is_call(task))
+        await silent
+
+    for _ in range(8):
+        asyncio.run(story())
+    assert left == []
 
 
 def test_hello_is_answered_to_the_list_only_and_makes_no_link(parties, free_ports, monkeypatch):
