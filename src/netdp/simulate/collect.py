@@ -130,9 +130,10 @@ def which_draws(mechanism: Mechanism, floats: bool) -> tuple[Mechanism, str]:
     """
     if not isinstance(mechanism, Mechanism):
         raise InvalidValue(f"mechanism must be a randomizer such as RandomizedResponse(2, 1.0), got {mechanism!r}")
-    if isinstance(mechanism, RandomizedResponse | UnaryEncoding | GridLaplace | GridGaussian | GridPrivUnit):
-        return mechanism, EXACT_DRAWS  # of randomizers of one's own nothing is known, whatever methods they have
-    if not isinstance(mechanism, Laplace | Gaussian | PrivUnit):
+    # of randomizers of one's own nothing is known, whatever methods they have and whatever they are derived from
+    if type(mechanism) in (RandomizedResponse, UnaryEncoding, GridLaplace, GridGaussian, GridPrivUnit):
+        return mechanism, EXACT_DRAWS
+    if type(mechanism) not in (Laplace, Gaussian, PrivUnit):
         return mechanism, OWN_DRAWS
     return (mechanism, FLOAT_DRAWS) if floats else (on_a_grid(mechanism), EXACT_DRAWS)
 
