@@ -151,7 +151,7 @@ def test_other_protocols_show_what_the_ledgers_say_and_claim_nothing_about_more(
     result = run_of(study, outcomes)
     found = learned(result)
     assert (found.sizes, found.epsilon) == ((1,), (0.75,))
-    assert found.note == "More than 1 together: nothing is bounded here."
+    assert found.note == "More than 1 together: not drawn here; each ledger says (netdp ledger show --against K)."
     assert page_data(result)["unbounded"]
     assert save_run_picture(result, tmp_path / "out.html").stat().st_size > 10_000
 

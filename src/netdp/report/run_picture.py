@@ -28,6 +28,7 @@ from netdp.accounting import local_dp, trusted_curator
 from netdp.errors import Unsupported
 from netdp.numerics.rounding import rounded_up
 from netdp.peers.ledger.entries import Entry, entry_of, total
+from netdp.peers.study import Study
 from netdp.peers.up import UpResult
 from netdp.privacy.readable import readable
 from netdp.views import Transcript
@@ -106,7 +107,9 @@ def learned(result: UpResult) -> Learned:
     if not study.running.depends_on_size_only:
         spent = told["guarantee"]["spent_epsilon"]
         sizes = tuple(sorted(int(k) for k in spent))
-        more = f"More than {sizes[-1]} together: nothing is bounded here." if sizes else "Nobody reported."
+        more = "Nobody reported."
+        if sizes:
+            more = f"More than {sizes[-1]} together: not drawn here; each ledger says (netdp ledger show --against K)."
         return Learned(delta, sizes, tuple(float(spent[str(k)]) for k in sizes), local, curator, more + gone)
     cases = {_case(one): one for one in (contributions(result, name) for name in result.outcomes)}
     # up to all others, those outside the answer's roster included: they may have been in an earlier one
@@ -221,7 +224,8 @@ def page_data(result: UpResult) -> dict[str, Any]:
         "local": None if found.local is None else _short(found.local),
         "curator": None if found.curator is None else _short(found.curator),
         "unbounded": not study.running.depends_on_size_only,
-        "promise": [study.privacy.colluders, study.privacy.epsilon],
+        "who": _who(study),
+        "promise": [_against(study), study.privacy.epsilon],
         "attempts": study.privacy.attempts,
         "note": found.note.strip(),
         "rows": run_rows(result),
@@ -283,25 +287,37 @@ def _png(result: UpResult) -> bytes:
     left.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=5, fontsize=8, frameon=False, markerscale=0.6)
     left.margins(0.12)
     left.axis("off")
-    _draw_learned(right, found, study.privacy.colluders, study.privacy.epsilon)
+    _draw_learned(right, found, _against(study), study.privacy.epsilon, _who(study))
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=130)
     plt.close(figure)
     return buffer.getvalue()
 
 
-def _draw_learned(axes: Any, found: Learned, colluders: int, promised: float) -> None:
+def _who(study: Study) -> str:
+    """Who may put together what they saw, in a word: a curator is no party, and looks all the same."""
+    return "participants" if study.running.has_curator else "parties"
+
+
+def _against(study: Study) -> int:
+    """How many of these the promise is against."""
+    return study.privacy.colluders + study.running.has_curator
+
+
+def _draw_learned(axes: Any, found: Learned, colluders: int, promised: float, who: str) -> None:
     drawn = [(k, e) for k, e in zip(found.sizes, found.epsilon, strict=True) if math.isfinite(e)]
     if drawn:
-        axes.plot(*zip(*drawn, strict=True), "o-", color=_ACCENT, markersize=4, label="any k parties together learned")
+        axes.plot(*zip(*drawn, strict=True), "o-", color=_ACCENT, markersize=4, label=f"any k {who} together learned")
     for value, colour, name in ((found.local, _WARM, "local DP"), (found.curator, _GREEN, "trusted curator")):
         if value is not None and math.isfinite(value):
             axes.axhline(value, color=colour, linestyle="--", linewidth=1, label=f"{name}: {readable(value)}")
     axes.plot([colluders], [promised], "D", color=_INK, label=f"promised against any {colluders}: {readable(promised)}")
-    axes.set_ylim(0, None)
-    axes.set_xlabel(f"k: how many parties put together what they saw\n{found.note.strip()}".strip())
+    axes.set_ylim(0, 1.1 * axes.get_ylim()[1])
+    if len(found.sizes) <= 3:  # of so few the usual marks lie between whole numbers
+        axes.set_xticks(sorted({*found.sizes, colluders}))
+    axes.set_xlabel(f"k: how many {who} put together what they saw\n{found.note.strip()}".strip())
     axes.set_ylabel(f"ε at δ = {found.delta:g}, at most")
-    axes.set_title("What any k parties learned about anybody else", fontsize=10)
+    axes.set_title(f"What any k {who} learned about anybody else", fontsize=10)
     axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(0.01, 0.92))
 
 
