@@ -10,6 +10,7 @@ from netdp.errors import NetdpError
 from netdp.peers.messages import Item, Key, Kind
 from netdp.peers.reports import cuts_bytes, take_cuts
 from netdp.peers.spreads.base import Moment
+from netdp.peers.spreads.curator import Server
 from netdp.peers.spreads.shuffle import KEY, DirectWalk, Walk
 
 SIZE, PATIENCE = 32, 40.0
@@ -180,3 +181,25 @@ def test_a_curator_that_is_gone_is_not_waited_for_for_ever():
     assert me.advance(held, everybody(1.0, 4)).waits
     assert me.advance(held, everybody(0.5 * PATIENCE, 4)).waits
     assert not me.advance(held, everybody(0.5 * PATIENCE + 2.0, 4)).waits
+
+
+def test_a_server_that_comes_back_passes_on_what_it_had_passed_on():
+    """Who was in a round and is gone by now is not called lost: its envelopes are somewhere, and losses are computed from cuts."""
+    shape = SimpleNamespace(size=SIZE, dimension=1)
+    n, rounds = 4, 2
+    walk = Walk(graphs.complete(n), tuple(range(n)), n, rounds, shape, PATIENCE, "all", cover=1)
+    desk = Desk(n)
+    envelope = walk.envelope
+    held = {
+        (key := Key(Kind.BUNDLE, 1, u, 1)): Item(key, b"".join(report(u, v)[:1] * envelope for v in range(3)))
+        for u in range(n)
+    }
+    first = Server(walk, 1, tuple(range(n)), desk)
+    passed = first.advance(held, everybody(0.0)).addressed
+    assert [peer for peer, _ in passed] == [0, 1, 2, 3]
+    again = Server(walk, 1, tuple(range(n)), desk)
+    assert again.advance({}, everybody(9 * PATIENCE, 2)).addressed == passed
+    assert not again._cuts_seen()
+    desk.registers = {place: body[:-1] for place, body in desk.registers.items()}
+    with pytest.raises(NetdpError, match="damaged"):
+        Server(walk, 1, tuple(range(n)), desk).advance({}, everybody(0.0))

@@ -10,7 +10,7 @@ size. Who was given up in a round is written down before the round goes on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from netdp.errors import NetdpError
@@ -131,20 +131,24 @@ class Server(Curator):
         return True
 
     def _pass_on(self, held: Mapping[Key, Item], moment: Moment, moves: Moves) -> bool:
-        walk, noted = self.walk, self._noted
-        sent: dict[int, bytes] = {}
-        for u in self.roster:
-            item = held.get(Key(Kind.BUNDLE, self.attempt, u, self._round))
-            if item is not None and len(item.body) == walk.envelope * len(self._neighbours[u]):
-                sent[u] = item.body
-        here = set(self.roster) - set(self._out) - (set() if noted is None else set(_numbers(noted)))
-        missing = [u for u in sorted(here) if u not in sent]
-        if any(not self._given_up(u, moment) for u in missing):
-            return False
-        if noted is None:
-            body = b"".join(u.to_bytes(4, "big") for u in missing)
-            noted = self._desk.once(self.attempt, walk.place(self._round), body)
-        for u in sorted({*_numbers(noted), *missing} - set(self._out)):
+        """Pass a round on once all who are here have sent: as it was written down, if it was passed on before a restart.
+
+        Who was in it then may be gone by now. What it sent has arrived somewhere, so it must not be called lost.
+        """
+        walk = self.walk
+        sizes = {u: walk.envelope * len(self._neighbours[u]) for u in self.roster}
+        if self._noted is None:
+            found = {u: held.get(Key(Kind.BUNDLE, self.attempt, u, self._round)) for u in self.roster}
+            present = {u: item.body for u, item in found.items() if item is not None and len(item.body) == sizes[u]}
+            missing = [u for u in self.roster if u not in self._out and u not in present]
+            if any(not self._given_up(u, moment) for u in missing):
+                return False
+            gone = sorted({*missing, *self._out})
+            body = b"".join([len(gone).to_bytes(4, "big"), *(u.to_bytes(4, "big") for u in gone)])
+            body += b"".join(present[u] for u in self.roster if u not in gone)
+            self._noted = self._desk.once(self.attempt, walk.place(self._round), body)
+        gone, sent = _round(self._noted, self.roster, sizes)
+        for u in sorted(set(gone) - set(self._out)):
             self._out[u] = self._round
             self.absent.add(u)
             moves.notes.append(f"round {self._round} of {walk.rounds} and all later ones go on without party {u}")
@@ -161,7 +165,15 @@ class Server(Curator):
         return frozenset((u, v, first) for u, first in self._out.items() for v in self._neighbours[u])
 
 
-def _numbers(body: bytes) -> list[int]:
-    if len(body) % 4:
+def _round(body: bytes, roster: Sequence[int], sizes: Mapping[int, int]) -> tuple[list[int], dict[int, bytes]]:
+    """What was written down of a round: who was missing, and what the others had sent."""
+    count, at = int.from_bytes(body[:4], "big"), 4
+    gone = [int.from_bytes(body[place : place + 4], "big") for place in range(4, 4 + 4 * count, 4)]
+    at += 4 * count
+    sent: dict[int, bytes] = {}
+    for u in roster:
+        if u not in gone:
+            sent[u], at = body[at : at + sizes[u]], at + sizes[u]
+    if at != len(body):
         raise NetdpError("what was written down of a round cannot be read; the folder is damaged")
-    return [int.from_bytes(body[at : at + 4], "big") for at in range(0, len(body), 4)]
+    return gone, sent
