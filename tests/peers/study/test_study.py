@@ -415,3 +415,24 @@ def test_the_example_reads_and_keeps_its_promise():
     total = sum(study.task.rows([row for row in rows if row["party"] == name]).sum(axis=0) for name in study.names)
     clipped = [min(120.0, float(row["minutes"])) for row in rows]
     assert study.answer(total)["value"] == pytest.approx(sum(clipped) / len(clipped))
+
+
+@pytest.mark.parametrize(
+    ("kind", "option"),
+    [
+        ("randomized-gossip", "wakes"),
+        ("ring-histogram", "rounds"),
+        ("walk-histogram", "steps"),
+        ("walk-sum", "steps"),
+        ("walk-sum", "tokens"),
+    ],
+)
+@pytest.mark.parametrize("value", [0, -1])
+def test_nothing_and_less_are_no_counts(kind, option, value):
+    """They are refused by their name, not taken for "not given"."""
+    task = Task(kind="histogram", column="x", categories=("a", "b"))
+    names = [f"p{u}" for u in range(5)]
+    if kind == "walk-sum":
+        task = Task(kind="mean", column="x", bounds=(0, 1))
+    with pytest.raises(InvalidValue, match=f"{option}.*{value}"):
+        Study.plan("s", task, names, graph="complete:5", epsilon=1.0, delta=1e-3, kind=kind, **{option: value})

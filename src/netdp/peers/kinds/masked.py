@@ -135,7 +135,7 @@ class MaskedRunning(Running):
 
     @classmethod
     def start(cls, wish: Wish) -> dict[str, Any]:
-        task, spread = wish.task, wish.options.get("spread") or "flood"
+        task, spread = wish.task, wish.options.get("spread", "flood")
         sigma = rounded_up(noise_for(task.sensitivity, wish.epsilon, wish.delta), DIGITS)
         trial = MaskedSum(
             wish.graph, sigma=sigma, sensitivity=task.sensitivity, dimension=task.dimension, spread=spread,

@@ -242,7 +242,11 @@ class RandomizedRunning(Running):
             probabilities=waking_alike(graph),
         )  # fmt: skip
         rough = rough.replace(sigma=rounded_up(calibrate(rough, wish.epsilon, wish.delta).sigma, DIGITS))
-        wakes = wish.options.get("wakes") or _wakes(rough)
+        wakes = wish.options.get("wakes")
+        if wakes is None:
+            wakes = _wakes(rough)
+        elif not 1 <= wakes <= _MOST_WAKES:  # before steps are made of it, which nobody gave
+            raise Misfit(("protocol", "wakes"), f"must be 1 to {_MOST_WAKES:,}, got {wakes}")
         rough = rough.replace(steps=int(wakes) * graph.n)
         return {
             "kind": cls.kind, "sigma": rough.sigma, "grid": _grid(rough, wish.delta), "wakes": int(wakes),

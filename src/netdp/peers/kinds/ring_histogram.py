@@ -202,7 +202,7 @@ class RingHistogramRunning(Running):
 
     @classmethod
     def start(cls, wish: Wish) -> dict[str, Any]:
-        return {"kind": cls.kind, "gamma": 0.5, "rounds": wish.options.get("rounds") or 1}
+        return {"kind": cls.kind, "gamma": 0.5, "rounds": wish.options.get("rounds", 1)}
 
     def least(self) -> dict[str, Any]:
         terms = self.study.privacy

@@ -497,7 +497,10 @@ def least_gamma(meets: Any) -> float:
 def _walk_of(wish: Wish) -> dict[str, Any]:
     """Steps, tokens and the kind of walk that a wish asks for."""
     n = wish.graph.n
-    steps, tokens = wish.options.get("steps") or 10 * n, wish.options.get("tokens") or 1
+    steps, tokens = wish.options.get("steps", 10 * n), wish.options.get("tokens", 1)
+    for name, value in (("steps", steps), ("tokens", tokens)):  # before a grid is made of them
+        if value < 1:
+            raise Misfit(("protocol", name), f"must be 1 or more, got {value}")
     complete = wish.graph.edges().shape[0] == n * (n - 1) // 2
     return {"steps": steps, "tokens": tokens, "walk": "uniform" if complete else "metropolis"}
 
