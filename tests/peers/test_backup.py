@@ -309,8 +309,8 @@ def of(study, attempts):
     """A ledger in memory with these attempts of a study, for `promised`."""
 
     class Ledger:
-        def entries(self):
-            return [entry_of(study, attempt, roster, 0) for attempt, roster in attempts]
+        def entries_of(self, name):
+            return [entry_of(study, attempt, roster, 0) for attempt, roster in attempts if name == study.hash]
 
     return Ledger()
 

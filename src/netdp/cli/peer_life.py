@@ -90,8 +90,7 @@ def contributed(peer: Peer) -> int:
     """How often this party has published in its study."""
     from netdp.peers.ledger.entries import CORRECTS
 
-    name = peer.study.hash.hex()
-    return sum(entry.study == name and entry.attempt < CORRECTS for entry in peer.store.entries())
+    return sum(entry.attempt < CORRECTS for entry in peer.store.entries_of(peer.study.hash))
 
 
 def live(

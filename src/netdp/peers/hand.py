@@ -130,8 +130,8 @@ class Pen:
         entered = entry_of(self.study, attempt, roster, self.me)
         before = [
             one.loss
-            for one in self._store.entries()
-            if one.study == entered.study and one.attempt > CORRECTS and one.attempt % CORRECTS == attempt
+            for one in self._store.entries_of(self.study.hash)
+            if one.attempt > CORRECTS and one.attempt % CORRECTS == attempt
         ]
         entry = correction_of(entered, dict(loss), number=len(before) + 1)
         if not any(is_covered(entry.loss, one) for one in before):  # a restart finds the same again, and enters nothing

@@ -347,8 +347,7 @@ class Peer:
                 self.store.set_result(self.study.hash, kept | {"evidence": found})
 
     def _contributions(self) -> int:
-        name = self.study.hash.hex()
-        return sum(entry.study == name and entry.attempt < CORRECTS for entry in self.store.entries())
+        return sum(entry.attempt < CORRECTS for entry in self.store.entries_of(self.study.hash))
 
     def _corrected(self) -> list[int]:
         """Enter what attempts really cost, where that is more than was promised; which ones that were, now or in earlier runs."""
@@ -366,8 +365,7 @@ class Peer:
             if loss is not None:
                 self._pen.correct(attempt, roster, loss, realised)
             self.store.set_ended(self.study.hash, attempt)
-        name = self.study.hash.hex()
-        entered = [entry.attempt for entry in self.store.entries() if entry.study == name]
+        entered = [entry.attempt for entry in self.store.entries_of(self.study.hash)]
         return sorted({attempt % CORRECTS for attempt in entered if attempt > CORRECTS})
 
     def _brief(self, outcome: dict[str, Any]) -> dict[str, Any]:
@@ -380,7 +378,7 @@ class Peer:
 
 def spent(study: Study, store: Store) -> dict[str, Any]:
     """What a study has really cost a party: every contribution it made, with the roster it was made to."""
-    entries = [entry for entry in store.entries() if entry.study == study.hash.hex()]
+    entries = store.entries_of(study.hash)
     delta = study.privacy.delta
     sizes = sorted({1, study.privacy.colluders + study.running.has_curator})  # a curator is one of those who look
     epsilons = {str(k): float(total(entries, k, study.task.unit).epsilon(delta)) for k in sizes}

@@ -99,6 +99,18 @@ def test_entries_of_a_period(path):
         assert attempts == [[2, 3], [1], [1, 2, 3]]
 
 
+def test_entries_of_one_study_are_those_of_it_alone(path):
+    other = b"\1" * 32
+    with Store.open(path) as store:
+        for attempt in (1, 2):
+            store.spend(STUDY, attempt, (2, attempt, 0, 0), b"", b"", entry(attempt))
+        store.spend(other, 1, (2, 1, 0, 0), b"", b"", entry(1, study=other))
+        assert store.entries_of(STUDY) == [one for one in store.entries() if one.study == STUDY.hex()]
+        assert [(e.study, e.attempt) for e in store.entries_of(other)] == [(other.hex(), 1)]
+        assert store.entries_of(b"\2" * 32) == []
+        assert len(store.entries()) == 3
+
+
 def test_a_vote_is_cast_once(path):
     with Store.open(path) as store:
         store.put_vote(STUDY, 1, b"all", b"signature")

@@ -141,7 +141,7 @@ def promised(study: Any, store: Store, me: int, times: int = 1) -> list[Entry]:
     """
     if times < 1:
         raise InvalidValue(f"a study is entered once or more times, got {times}")
-    used = {entry.attempt for entry in store.entries() if entry.study == study.hash.hex()}
+    used = {entry.attempt for entry in store.entries_of(study.hash)}
     left = max(0, times * study.privacy.attempts - sum(attempt < CORRECTS for attempt in used))
     free = [attempt for attempt in range(1, len(used) + left + 1) if attempt not in used][:left]
     everybody = tuple(range(study.n))

@@ -273,10 +273,16 @@ class Store:
 
     def entries(self, since: str | date | None = None, until: str | date | None = None) -> list[Entry]:
         """The ledger, oldest first: from `since` on, and before `until`; of attempts that may have broken off the loss of that."""
-        rows = self._all_rows("SELECT entry FROM ledger ORDER BY row")
+        return between(self._as_they_stand(self._all_rows("SELECT entry FROM ledger ORDER BY row")), since, until)
+
+    def entries_of(self, study: bytes) -> list[Entry]:
+        """The entries of one study, oldest first; the rest of the ledger, which may be long, is not read."""
+        return self._as_they_stand(self._all_rows("SELECT entry FROM ledger WHERE study = ? ORDER BY row", study))
+
+    def _as_they_stand(self, rows: list[Any]) -> list[Entry]:
         known = self._attempts_ended() if any('"broken":' in text for (text,) in rows) else set()
         listed = [Entry.from_json(text) for (text,) in rows]
-        return between([as_it_stands(one, (one.study, one.attempt) in known) for one in listed], since, until)
+        return [as_it_stands(one, (one.study, one.attempt) in known) for one in listed]
 
     def set_ended(self, study: bytes, attempt: int) -> None:
         """Note that the end of an attempt is known, and what it cost entered if that was more than promised."""
