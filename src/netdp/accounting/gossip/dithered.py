@@ -48,7 +48,7 @@ from netdp.mechanisms.discrete_gaussian import SUMMED_UP_TO, rounded_delta, shif
 from netdp.numerics.arrays import UNIT, FloatArray, Progress
 from netdp.numerics.checks import probability
 from netdp.privacy import Adjacency, Claim, Guarantee, Observers, ProfileCurve, SharedCurve, gaussian_delta
-from netdp.protocols import Gossip
+from netdp.protocols import Gossip, RandomizedGossip
 from netdp.protocols.gossip import MOST_STEPS
 from netdp.protocols.grid import GossipOnAGrid, power_below, squared_steps
 from netdp.views import GossipView, observer_set
@@ -219,14 +219,14 @@ def wire_grid(protocol: Gossip, delta: float, *, epsilon: float = 10.0) -> float
 
 
 @local.register
-def _local(protocol: Gossip) -> Guarantee:
+def _local(protocol: Gossip | RandomizedGossip) -> Guarantee:
     if protocol.grid is None:
         return local_in_real_numbers(protocol)
     return said(published_on_a_grid(protocol, 1), "every party publishes its own noisy value, on the grid", factor=1.0)
 
 
 @curator.register
-def _curator(protocol: Gossip) -> Guarantee:
+def _curator(protocol: Gossip | RandomizedGossip) -> Guarantee:
     if protocol.grid is None:
         return curator_in_real_numbers(protocol)
     said_of = (

@@ -43,9 +43,6 @@ from fractions import Fraction
 import numpy as np
 from scipy import linalg
 
-from netdp.accounting.baselines import _curator as curator_in_real_numbers
-from netdp.accounting.baselines import _local as local_in_real_numbers
-from netdp.accounting.baselines import curator, local, said
 from netdp.errors import InvalidValue
 from netdp.numerics.arrays import UNIT, FloatArray
 from netdp.numerics.checks import probability
@@ -55,7 +52,7 @@ from netdp.protocols.gossip import MOST_STEPS
 from netdp.protocols.grid import power_below, squared_steps
 from netdp.views import ExchangeLogs, ExchangeView
 
-from .dithered import OUT_OF_REACH, grid_curve, published_on_a_grid
+from .dithered import OUT_OF_REACH, grid_curve
 from .exact import EXACT_BELOW, Factors
 from .statements import certified_statement
 
@@ -300,20 +297,3 @@ def _check(protocol: RandomizedGossip, logs: ExchangeLogs) -> None:
                 )
     if sends > 2 * protocol.steps:
         raise InvalidValue(f"the logs hold {sends} sends, more than the two of each of {protocol.steps} steps")
-
-
-@local.register
-def _local(protocol: RandomizedGossip) -> Guarantee:
-    if protocol.grid is None:
-        return local_in_real_numbers(protocol)
-    return said(published_on_a_grid(protocol, 1), "every party publishes its own noisy value, on the grid", factor=1.0)
-
-
-@curator.register
-def _curator(protocol: RandomizedGossip) -> Guarantee:
-    if protocol.grid is None:
-        return curator_in_real_numbers(protocol)
-    said_of = (
-        "a curator that everybody trusts sees all values, and only the sum with everybody's noise, on the grid, is seen"
-    )
-    return said(published_on_a_grid(protocol, protocol.n), said_of, factor=1.0 / protocol.n)
