@@ -87,7 +87,7 @@ def loaded_by(code):
 
 
 def test_import_is_light():
-    heavy = {"numpy", "scipy", "numba", "networkx", "matplotlib", "dp_accounting"}
+    heavy = {"numpy", "scipy", "numba", "networkx", "matplotlib", "dp_accounting", "torch"}
     assert not heavy & loaded_by("import netdp, netdp.cli")
     assert not {"numba", "networkx", "matplotlib", "dp_accounting"} & loaded_by("from netdp import graphs")
     assert not {"matplotlib", "dp_accounting"} & loaded_by("from netdp import account, pairwise")

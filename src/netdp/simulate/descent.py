@@ -17,11 +17,12 @@ from netdp.errors import InvalidValue
 from netdp.numerics.arrays import FloatArray
 from netdp.numerics.checks import count, non_negative
 from netdp.protocols import CentralDescent, GossipDescent, LocalDescent, MaskedDescent
+from netdp.protocols.model_steps import kept
 from netdp.utility.learning import AVERAGES, weights
 from netdp.views import Transcript
 
 from .gossip import Watch, add_masks, mix
-from .masked_descent import gradient_sums, shares_of_noise
+from .masked_descent import check_records, states_along
 
 After = Callable[[int, FloatArray], None]
 Descent = GossipDescent | LocalDescent | CentralDescent | MaskedDescent
@@ -113,11 +114,13 @@ def train(
     average: str = "last",
     convexity: float = 0.0,
 ) -> Trained:
-    """Run the protocol from θ = 0 at every party; `after(t, models)` is called after every iteration.
+    """Run the protocol at every party; `after(t, models)` is called after every iteration.
 
-    losses      `netdp.learn.LogisticParties`, or `FromGradients(function, n, d, smoothness)` for any other loss
+    losses      `netdp.learn.LogisticParties`, `ModelParties(model, Xs, ys)` for any `netdp.models.Model`, or
+                `FromGradients(function, n, d, smoothness)` for your own; θ = 0 at first, or `losses.start()` if there is one
     average     which model a party keeps: "last", or "weighted", the average of its models along the way, in which model t weighs
-                (1 − step·convexity)^{−t} (Theorems 5 and 10 of Muffliato): alike for convexity=0
+                (1 − step·convexity)^{−t} (Theorems 5 and 10 of Muffliato): alike for convexity=0. `MaskedDescent` states in
+                its own field which model is kept; only "weighted" is asked for here
     convexity   m, if losses are m-strongly convex
 
     >>> flat = FromGradients(lambda models: 0.0 * models - 1.0, n=2, d=1, smoothness=0.0)
@@ -127,12 +130,13 @@ def train(
     """
     _check(protocol, losses)
     share = _shares(protocol, average, convexity)
-    kept = np.zeros((protocol.n, losses.d))
+    keeps = np.zeros((protocol.n, losses.d))
     rng = np.random.default_rng(seed)
-    models = np.zeros((protocol.n, losses.d))
+    models = np.tile(first_model(losses), (protocol.n, 1))
     transcript = _transcript(protocol)
     nobody = Watch(transcript, ())
-    shares = shares_of_noise(protocol, losses.d, rng) if isinstance(protocol, MaskedDescent) else None
+    if isinstance(protocol, MaskedDescent):
+        return Trained(_masked(protocol, losses, rng, after, share if average != "last" else None), transcript)
     for t in range(protocol.iterations):
         gradient = checked(losses.gradients(models, protocol.clip), models.shape, protocol.clip)
         if isinstance(protocol, GossipDescent):
@@ -142,18 +146,44 @@ def train(
             matrices = (rounds.matrix,) * rounds.rounds
             start = models - protocol.step * (gradient + noise)
             models, _ = mix(start, matrices, rounds.chebyshev, 0.0, rng.standard_normal, nobody)
-        elif isinstance(protocol, MaskedDescent):
-            assert shares is not None
-            models = models - protocol.step * protocol.combined(gradient_sums(protocol, gradient, next(shares)))
         else:
             # Local: the mean of n noisy gradients; central: the mean, then noise. The same law for the same σ.
             mean = gradient.mean(axis=0) + protocol.sigma / np.sqrt(protocol.n) * rng.standard_normal(losses.d)
             models = models - protocol.step * mean
         if share[t]:
-            kept += share[t] * models
+            keeps += share[t] * models
         if after is not None:
             after(t, models)
-    return Trained(kept, transcript)
+    return Trained(keeps, transcript)
+
+
+def _masked(
+    protocol: MaskedDescent, losses: Losses, rng: np.random.Generator, after: After | None, share: FloatArray | None
+) -> FloatArray:
+    """The one model that everybody keeps, once per party (n, d); `share` weighs the models along the way, if given."""
+    everybody = (protocol.n, losses.d)
+
+    def gradients(theta: FloatArray) -> FloatArray:
+        return checked(losses.gradients(np.tile(theta, (protocol.n, 1)), protocol.clip), everybody, protocol.clip)
+
+    source = check_records(protocol, losses) if protocol.unit == "record" else gradients
+    average = np.zeros(losses.d)
+    for t, state in enumerate(states_along(protocol, first_model(losses), source, rng)):
+        if share is not None and share[t]:
+            average += share[t] * state.theta
+        if after is not None:
+            after(t, np.broadcast_to(state.theta, everybody))
+    return np.tile(average if share is not None else kept(protocol, state), (protocol.n, 1))
+
+
+def first_model(losses: Losses) -> FloatArray:
+    """The public model that everybody starts from (d,): `losses.start()`, else 0.
+
+    >>> first_model(FromGradients(lambda models: models, n=2, d=3, smoothness=1.0)).tolist()
+    [0.0, 0.0, 0.0]
+    """
+    start = getattr(losses, "start", None)
+    return np.zeros(losses.d) if start is None else checked(start(), (losses.d,))
 
 
 def clipped(gradient: FloatArray, clip: float) -> FloatArray:
@@ -191,6 +221,10 @@ def _shares(protocol: Descent, average: str, convexity: float) -> FloatArray:
     if average not in AVERAGES:
         raise InvalidValue(f"unknown average {average!r}; choose one of {', '.join(AVERAGES)}")
     if average == "weighted":
+        if isinstance(protocol, MaskedDescent) and protocol.average != "last":
+            raise InvalidValue(
+                f"average='weighted' of a MaskedDescent with average={protocol.average!r}: two averages; leave one out"
+            )
         return weights(protocol.step, convexity, protocol.iterations)
     if convexity:
         raise InvalidValue(f"convexity={convexity!r} is used by average='weighted' only; leave it out, or ask for that")
@@ -204,7 +238,8 @@ def _check(protocol: Descent, losses: Losses) -> None:
         )
     if not isinstance(losses, Losses):
         raise InvalidValue(
-            f"losses must be LogisticParties, or FromGradients(function, n, d, smoothness) for your own, got {losses!r}"
+            "losses must be LogisticParties, ModelParties(model, Xs, ys), or FromGradients(function, n, d, smoothness) for "
+            f"your own, got {losses!r}"
         )
     if losses.n != protocol.n:
         raise InvalidValue(f"the protocol has {protocol.n} parties and the losses {losses.n}; they must agree")

@@ -12,15 +12,16 @@ from netdp.errors import InvalidValue
 from netdp.numerics.checks import count
 from netdp.protocols.ring_descent import RingDescent
 
-from .logistic import LogisticParties, accuracy
-from .walk_descent import Rows, WalkTrained, _prepare, loss
+from .logistic import LogisticParties
+from .model_parties import ModelParties
+from .walk_descent import Rows, WalkTrained, check_step, first_of, loss, share_right, stepper
 
 _CHUNK = 8192  # steps whose noise is drawn at once
 
 
 def train_ring(
     protocol: RingDescent,
-    data: LogisticParties,
+    data: LogisticParties | ModelParties,
     seed: int | np.random.SeedSequence,
     *,
     watch_every: int | None = None,
@@ -34,24 +35,20 @@ def train_ring(
     >>> bool(run.model[0] > 1 and run.model[1] < -1), run.contributions.tolist()
     (True, [70, 70, 70])
     """
-    from .walk_descent_kernels import walk_steps
-
     _check(protocol, data)
     every = protocol.steps if watch_every is None else count("watch_every", watch_every)
-    prepared = _prepare(data, protocol.clip)
+    take = stepper(protocol, data)
     path, noises = np.tile(np.arange(protocol.n), protocol.rounds), np.random.default_rng(seed)
-    model, gradient, used = np.zeros(data.d), np.empty(data.d), np.zeros(data.n, dtype=np.int64)
+    model, used = first_of(data), np.zeros(data.n, dtype=np.int64)
     seen: list[tuple[int, float, float]] = []
     done = 0
     while done < protocol.steps:
         end = min(done + _CHUNK, protocol.steps, (done // every + 1) * every)
         noise = protocol.sigma * noises.standard_normal((end - done, data.d))
-        walk_steps(
-            *prepared, path[done:end], noise, model, gradient, used, protocol.step, -1, False, protocol.radius or 0.0
-        )
+        take(path[done:end], noise, model, used, -1, False)
         done = end
         if watch_every is not None and (done % every == 0 or done == protocol.steps):
-            seen.append((done, loss(data, model), np.nan if test is None else accuracy(model, test.X, test.y)))
+            seen.append((done, loss(data, model), np.nan if test is None else share_right(data, model, test)))
     return WalkTrained(
         model,
         used,
@@ -62,18 +59,14 @@ def train_ring(
     )
 
 
-def _check(protocol: RingDescent, data: LogisticParties) -> None:
-    if not isinstance(protocol, RingDescent) or not isinstance(data, LogisticParties):
+def _check(protocol: RingDescent, data: LogisticParties | ModelParties) -> None:
+    if not isinstance(protocol, RingDescent) or not isinstance(data, LogisticParties | ModelParties):
         raise InvalidValue(
-            f"train_ring runs a RingDescent on LogisticParties, got {protocol!r} and {type(data).__name__}"
+            "train_ring runs a RingDescent on LogisticParties or ModelParties, "
+            f"got {protocol!r} and {type(data).__name__}"
         )
     if data.n != protocol.n:
         raise InvalidValue(
             f"the protocol has {protocol.n} users and the data {data.n}; deal the rows out to {protocol.n}"
         )
-    needed = data.expansion(protocol.step, protocol.clip)
-    if not needed <= protocol.expansion * (1 + 1e-12):
-        raise InvalidValue(
-            f"step {protocol.step!r} is too long for these rows: at most {2.0 / data.smoothness(protocol.clip):.4g}, or state "
-            f"expansion={needed:.4g} in the protocol"
-        )
+    check_step(protocol, data)

@@ -18,7 +18,7 @@ hides which. Give `train_walk` the same protocol with that σ.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -29,9 +29,11 @@ import numpy as np
 from netdp.errors import InvalidValue
 from netdp.numerics.arrays import FloatArray, IntArray
 from netdp.numerics.checks import count
+from netdp.protocols.ring_descent import RingDescent
 from netdp.protocols.walk import WalkDescent
 
 from .logistic import LogisticParties, accuracy, objective
+from .model_parties import ModelParties
 from .tokens import walk_path
 
 
@@ -85,7 +87,7 @@ class WalkTrained:
 
 def train_walk(
     protocol: WalkDescent,
-    data: LogisticParties,
+    data: LogisticParties | ModelParties,
     seed: int | np.random.SeedSequence,
     *,
     watch_every: int | None = None,
@@ -94,6 +96,7 @@ def train_walk(
 ) -> WalkTrained:
     """Run the protocol from θ = 0 on the users' data; the same seed gives the same run, watched or not.
 
+    Any model with `ModelParties`, from its public start; logistic regression is fastest with `LogisticParties`.
     `after_cap="nothing"` lets a user that has used up its contributions pass the token on untouched. That is fine under local
     DP, where the contributions are public anyway; the losses of `netdp.account` are about "noise".
 
@@ -103,13 +106,11 @@ def train_walk(
     >>> bool(run.model[0] > 1 and run.model[1] < -1), int(run.contributions.sum())
     (True, 200)
     """
-    from .walk_descent_kernels import walk_steps
-
     _check(protocol, data, after_cap)
     every = protocol.steps if watch_every is None else count("watch_every", watch_every)
-    prepared = _prepare(data, protocol.clip)
+    take = stepper(protocol, data)
     walks = [draws(protocol, seed, token) for token in range(protocol.tokens)]
-    models, gradient = np.zeros((protocol.tokens, data.d)), np.empty(data.d)
+    models = np.tile(first_of(data), (protocol.tokens, 1))
     used = np.zeros((protocol.tokens, data.n), dtype=np.int64)
     cap = -1 if protocol.contributions is None else protocol.contributions
     seen: list[tuple[int, float, float]] = []
@@ -118,22 +119,11 @@ def train_walk(
         end = min(done + _CHUNK, protocol.steps, (done // every + 1) * every)
         for token, (path, noises) in enumerate(walks):
             noise = protocol.sigma * noises.standard_normal((end - done, data.d))
-            walk_steps(
-                *prepared,
-                path[done:end],
-                noise,
-                models[token],
-                gradient,
-                used[token],
-                protocol.step,
-                cap,
-                after_cap == "nothing",
-                protocol.radius or 0.0,
-            )
+            take(path[done:end], noise, models[token], used[token], cap, after_cap == "nothing")
         done = end
         if watch_every is not None and (done % every == 0 or done == protocol.steps):
             model = models.mean(axis=0)
-            seen.append((done, loss(data, model), np.nan if test is None else accuracy(model, test.X, test.y)))
+            seen.append((done, loss(data, model), np.nan if test is None else share_right(data, model, test)))
     if protocol.closing:
         last = protocol.step * protocol.sigma * float(np.sqrt(protocol.closing))
         models += last * np.array([noises.standard_normal(data.d) for _, noises in walks])
@@ -149,7 +139,7 @@ def train_walk(
 
 def train_walks(
     protocol: WalkDescent,
-    data: LogisticParties,
+    data: LogisticParties | ModelParties,
     seeds: Iterable[int | np.random.SeedSequence],
     *,
     watch_every: int | None = None,
@@ -180,8 +170,56 @@ def draws(
     return streams[0].integers(0, protocol.n, protocol.steps), streams[1]
 
 
-def loss(data: LogisticParties, model: FloatArray) -> float:
-    """The mean over all rows of all users of the logistic loss."""
+Step = Callable[[IntArray, FloatArray, FloatArray, IntArray, int, bool], None]
+
+
+def stepper(protocol: WalkDescent | RingDescent, data: LogisticParties | ModelParties) -> Step:
+    """A function that takes the steps along a path, in place: (path, noise, model, used, cap, forward), see `walk_steps`."""
+    radius = protocol.radius or 0.0
+    if isinstance(data, ModelParties):
+
+        def any_model(
+            path: IntArray, noise: FloatArray, model: FloatArray, used: IntArray, cap: int, forward: bool
+        ) -> None:
+            data.walk(
+                path,
+                noise,
+                model,
+                used,
+                step=protocol.step,
+                clip=protocol.clip,
+                cap=cap,
+                forward=forward,
+                radius=radius,
+            )
+
+        return any_model
+    from .walk_descent_kernels import walk_steps
+
+    prepared, gradient = _prepare(data, protocol.clip), np.empty(data.d)
+
+    def logistic(path: IntArray, noise: FloatArray, model: FloatArray, used: IntArray, cap: int, forward: bool) -> None:
+        walk_steps(*prepared, path, noise, model, gradient, used, protocol.step, cap, forward, radius)
+
+    return logistic
+
+
+def first_of(data: LogisticParties | ModelParties) -> FloatArray:
+    """The public model that the token starts with."""
+    return data.start() if isinstance(data, ModelParties) else np.zeros(data.d)
+
+
+def share_right(data: LogisticParties | ModelParties, model: FloatArray, test: Rows) -> float:
+    """The share of the test rows that the model has right."""
+    if isinstance(data, ModelParties):
+        return float(data.model.correct(model, test.X, test.y).mean())
+    return accuracy(model, test.X, test.y)
+
+
+def loss(data: LogisticParties | ModelParties, model: FloatArray) -> float:
+    """The mean loss over all rows of all users."""
+    if isinstance(data, ModelParties):
+        return data.risk(model)
     own = data.weight > 0
     return objective(model, data.X[own], data.y[own])
 
@@ -199,10 +237,11 @@ def _prepare(data: LogisticParties, clip: float) -> tuple[FloatArray, IntArray, 
     return signed, rows, clip / np.where(length > 0, length, 1.0)
 
 
-def _check(protocol: WalkDescent, data: LogisticParties, after_cap: str) -> None:
-    if not isinstance(protocol, WalkDescent) or not isinstance(data, LogisticParties):
+def _check(protocol: WalkDescent, data: LogisticParties | ModelParties, after_cap: str) -> None:
+    if not isinstance(protocol, WalkDescent) or not isinstance(data, LogisticParties | ModelParties):
         raise InvalidValue(
-            f"train_walk runs a WalkDescent on LogisticParties, got {protocol!r} and {type(data).__name__}"
+            "train_walk runs a WalkDescent on LogisticParties or ModelParties, "
+            f"got {protocol!r} and {type(data).__name__}"
         )
     if data.n != protocol.n:
         raise InvalidValue(
@@ -210,9 +249,18 @@ def _check(protocol: WalkDescent, data: LogisticParties, after_cap: str) -> None
         )
     if after_cap not in AFTER_CAP:
         raise InvalidValue(f"unknown after_cap {after_cap!r}; choose one of {', '.join(AFTER_CAP)}")
+    check_step(protocol, data)
+
+
+def check_step(protocol: WalkDescent | RingDescent, data: LogisticParties | ModelParties) -> None:
+    """Refuse a step that may stretch distances further than the protocol's certified loss assumes."""
     needed = data.expansion(protocol.step, protocol.clip)
     if not needed <= protocol.expansion * (1 + 1e-12):
+        longest = (
+            f"at most {2.0 / data.smoothness(protocol.clip):.4g}"
+            if isinstance(data, LogisticParties)
+            else f"it may stretch distances by {needed:.4g}; shorten it"
+        )
         raise InvalidValue(
-            f"step {protocol.step!r} is too long for these rows: at most {2.0 / data.smoothness(protocol.clip):.4g}, or state "
-            f"expansion={needed:.4g} in the protocol"
+            f"step {protocol.step!r} is too long for these rows: {longest}, or state expansion={needed:.4g} in the protocol"
         )

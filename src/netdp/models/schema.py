@@ -1,0 +1,296 @@
+"""Rows of a table as a model sees them: every column has a public range, and every cell becomes a number from −1 to 1.
+
+    a number in [lo, hi]      z = (x − (lo + hi)/2)/((hi − lo)/2), clipped to [−1, 1]
+    one of two values         −1 or 1
+    one of k > 2 values       k numbers, 1 for the value that it is and 0 for the others
+
+What a row becomes depends on that row and the schema alone. A schema is public: it is agreed upon before anybody looks at
+rows, so it gives nothing away. (Scaling by means and deviations of the rows would: they are answers about the data.)
+
+Nothing is left out silently: a cell that does not fit is an error that names its row and column.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from netdp.errors import InvalidValue
+from netdp.numerics.arrays import FloatArray
+
+_LARGEST = 1e60
+MISSING = ("refuse", "skip")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: its name, and its public range (lo, hi) or the values that there are.
+
+    >>> Column("age", range=(20, 60)).width, Column("sex", values=("f", "m")).width, Column("ward", values=tuple("abc")).width
+    (1, 1, 3)
+    """
+
+    name: str
+    range: tuple[float, float] | None = None
+    values: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.name or self.name != self.name.strip():
+            raise InvalidValue(f"a column needs a name without blanks around it, got {self.name!r}")
+        if (self.range is None) == (self.values is None):
+            raise InvalidValue(
+                f"column {self.name!r} needs its public range, [lowest, highest], or the values there are, "
+                '["a", "b"]: one of them'
+            )
+        if self.range is not None:
+            lo, hi = map(float, self.range)
+            if not (lo < hi and max(abs(lo), abs(hi)) <= _LARGEST and (hi - lo) / 2 >= 1 / _LARGEST):
+                raise InvalidValue(f"the range of column {self.name!r} must rise, such as 0, 100; got {lo:g}, {hi:g}")
+            object.__setattr__(self, "range", (lo + 0.0, hi + 0.0))
+        if self.values is not None:
+            _check_values(self.name, self.values)
+
+    @property
+    def width(self) -> int:
+        """How many numbers a cell becomes."""
+        return 1 if self.values is None or len(self.values) == 2 else len(self.values)
+
+    @property
+    def words(self) -> str:
+        """The column in words.
+
+        >>> Column("age", range=(20, 60)).words, Column("sex", values=("f", "m")).words
+        ('age (20 to 60)', 'sex (f, m)')
+        """
+        if self.range is not None:
+            return f"{self.name} ({self.range[0]:g} to {self.range[1]:g})"
+        shown = (self.values or ())[:6]
+        more = f", … {len(self.values or ())} values" if len(shown) < len(self.values or ()) else ""
+        return f"{self.name} ({', '.join(shown)}{more})"
+
+    def encoded(self, cells: Sequence[Any], places: Sequence[str]) -> FloatArray:
+        """Cells as numbers, (rows, width)."""
+        if self.range is not None:
+            return self._scaled(cells, places)[:, None]
+        which = self.numbers(cells, places)
+        if self.width == 1:
+            return (2.0 * which - 1.0)[:, None]
+        out = np.zeros((len(cells), self.width))
+        out[np.arange(len(cells)), which.astype(np.int64)] = 1.0
+        return out
+
+    def numbers(self, cells: Sequence[Any], places: Sequence[str]) -> FloatArray:
+        """Of every cell the number of its value, 0 … k − 1; or where it lies in the range, from −1 to 1."""
+        if self.range is not None:
+            return self._scaled(cells, places)
+        found = [self._place.get(cell.strip() if isinstance(cell, str) else text_of(cell), -1) for cell in cells]
+        for i in [i for i, one in enumerate(found) if one < 0]:
+            found[i] = self._same_number(cells[i])
+            if found[i] < 0:
+                raise InvalidValue(
+                    f"{places[i]}: column {self.name!r} holds {text_of(cells[i])!r}, which is none of "
+                    f"{_listed(self.values or ())}; correct it, take the row out, or have the schema list it"
+                )
+        return np.array(found, dtype=np.float64)
+
+    @cached_property
+    def _place(self) -> dict[str, int]:
+        return {value: i for i, value in enumerate(self.values or ())}
+
+    def _same_number(self, cell: Any) -> int:
+        """Which value is the same number, written otherwise: 1.0 for 1; −1 if none is."""
+        try:
+            wanted, known = float(text_of(cell)), [float(value) for value in self.values or ()]
+        except ValueError:
+            return -1
+        return known.index(wanted) if wanted in known else -1
+
+    def _scaled(self, cells: Sequence[Any], places: Sequence[str]) -> FloatArray:
+        assert self.range is not None
+        lo, hi = self.range
+        x = np.array(
+            [number(cell, self.name, place) for cell, place in zip(cells, places, strict=True)], dtype=np.float64
+        )
+        middle, half = (lo + hi) / 2, (hi - lo) / 2
+        scaled: FloatArray = np.clip((np.clip(x, lo, hi) - middle) / half, -1.0, 1.0)
+        return scaled
+
+    def original(self, scaled: FloatArray) -> FloatArray:
+        """Numbers from −1 to 1 back in the column's own units.
+
+        >>> Column("age", range=(20, 60)).original(np.array([-1.0, 0.0, 1.0])).tolist()
+        [20.0, 40.0, 60.0]
+        """
+        assert self.range is not None
+        lo, hi = self.range
+        back: FloatArray = (lo + hi) / 2 + (hi - lo) / 2 * scaled
+        return back
+
+
+def _check_values(name: str, values: Sequence[str]) -> None:
+    if len(values) < 2 or len(set(values)) < len(values):
+        raise InvalidValue(f"column {name!r} needs two or more different values, got {_listed(values)}")
+    for value in values:
+        if not isinstance(value, str) or not value or value != value.strip():
+            raise InvalidValue(f"the values of column {name!r} are texts without blanks around them, got {value!r}")
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns that a model reads, and the one that it predicts.
+
+    >>> schema = Schema((Column("age", range=(20, 60)), Column("sex", values=("f", "m"))), Column("ill", values=("no", "yes")))
+    >>> X, y = schema.encoded([{"age": "50", "sex": "m", "ill": "yes"}, {"age": 20, "sex": "f", "ill": "no"}])
+    >>> X.tolist(), y.tolist()
+    ([[0.5, 1.0], [-1.0, -1.0]], [1.0, 0.0])
+    """
+
+    features: tuple[Column, ...]
+    label: Column
+
+    def __post_init__(self) -> None:
+        names = [column.name for column in (*self.features, self.label)]
+        if not self.features:
+            raise InvalidValue("a schema needs at least one column to predict from")
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InvalidValue(f"column {twice!r} stands twice in the schema; every column has one part in it")
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The names of all columns, the label's last."""
+        return (*(column.name for column in self.features), self.label.name)
+
+    @property
+    def width(self) -> int:
+        """How many numbers a model reads of a row."""
+        return sum(column.width for column in self.features)
+
+    @property
+    def classes(self) -> int | None:
+        """How many classes there are; None where the label is a number."""
+        return None if self.label.values is None else len(self.label.values)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each number of a row stands for.
+
+        >>> Schema((Column("ward", values=tuple("abc")),), Column("ill", values=("no", "yes"))).names
+        ('ward=a', 'ward=b', 'ward=c')
+        """
+        out: list[str] = []
+        for column in self.features:
+            out += [column.name] if column.width == 1 else [f"{column.name}={value}" for value in column.values or ()]
+        return tuple(out)
+
+    def encoded(self, rows: Sequence[Mapping[str, Any]], missing: str = "refuse") -> tuple[FloatArray, FloatArray]:
+        """Rows as numbers: X (rows, width), and the label: the number of its class, or a number from −1 to 1.
+
+        missing : "refuse" empty cells, or "skip" their rows.
+        """
+        kept, places = self._complete(rows, self.needed, missing)
+        y = self.label.numbers([row[self.label.name] for row in kept], places)
+        return self._features(kept, places), y
+
+    def features_of(self, rows: Sequence[Mapping[str, Any]]) -> FloatArray:
+        """Rows whose label is not known, as numbers (rows, width)."""
+        return self._features(*self._complete(rows, self.needed[:-1], "refuse"))
+
+    def _features(self, rows: Sequence[Mapping[str, Any]], places: Sequence[str]) -> FloatArray:
+        parts = [column.encoded([row[column.name] for row in rows], places) for column in self.features]
+        return np.ascontiguousarray(np.hstack(parts))
+
+    def _complete(
+        self, rows: Iterable[Mapping[str, Any]], needed: Sequence[str], missing: str
+    ) -> tuple[list[Mapping[str, Any]], list[str]]:
+        """The rows with a cell in every column, and where they stand."""
+        if missing not in MISSING:
+            raise InvalidValue(f"missing must be one of {', '.join(MISSING)}, got {missing!r}")
+        kept: list[Mapping[str, Any]] = []
+        places: list[str] = []
+        for which, row in enumerate(rows, start=1):
+            place = getattr(row, "place", f"row {which}")
+            lacking = None
+            for name in needed:
+                if name not in row:
+                    raise InvalidValue(f"{place}: there is no column {name!r}; there are {_listed(tuple(row))}")
+                if _is_empty(row[name]):
+                    lacking = name
+                    break
+            if lacking is None:
+                kept.append(row)
+                places.append(place)
+            elif missing == "refuse":
+                raise InvalidValue(
+                    f'{place}: column {lacking!r} is empty; fill it in, take the row out, or have the schema say missing = "skip"'
+                )
+        return kept, places
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+
+        def plain(column: Column) -> dict[str, Any]:
+            said = {"range": list(column.range)} if column.range is not None else {"values": list(column.values or ())}
+            return {"name": column.name, **said}
+
+        return {"features": [plain(column) for column in self.features], "label": plain(self.label)}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Schema:
+        """The schema that `to_dict` has written."""
+
+        def column(said: Mapping[str, Any]) -> Column:
+            span, values = said.get("range"), said.get("values")
+            return Column(
+                str(said["name"]),
+                range=None if span is None else (float(span[0]), float(span[1])),
+                values=None if values is None else tuple(map(str, values)),
+            )
+
+        return cls(tuple(column(one) for one in fields["features"]), column(fields["label"]))
+
+
+def _is_empty(cell: Any) -> bool:
+    if isinstance(cell, str):
+        return not cell.strip()
+    return cell is None or (isinstance(cell, float | np.floating) and math.isnan(cell))
+
+
+def text_of(cell: Any) -> str:
+    """What a cell says, as text: whole numbers without a point, true and false in small letters.
+
+    >>> text_of(3.0), text_of(np.int64(3)), text_of(True), text_of(" f "), text_of(0.5)
+    ('3', '3', 'true', 'f', '0.5')
+    """
+    if isinstance(cell, bool | np.bool_):
+        return "true" if cell else "false"
+    if isinstance(cell, float | np.floating):
+        return str(int(cell)) if math.isfinite(cell) and cell == int(cell) else repr(float(cell))
+    return str(cell).strip()
+
+
+def number(cell: Any, column: str, place: str) -> float:
+    """The number in a cell, or a refusal; "nan", "inf" and "1_000" are none."""
+    found = math.nan
+    try:
+        if isinstance(cell, str):
+            found = float(cell) if "_" not in cell else math.nan
+        elif isinstance(cell, int | float | np.integer | np.floating) and not isinstance(cell, bool):
+            found = float(cell)
+    except (ValueError, OverflowError):
+        found = math.nan
+    if not math.isfinite(found):
+        raise InvalidValue(
+            f"{place}: column {column!r} holds {cell!r}, which is not a finite number; write it like 3.5"
+        )
+    return found
+
+
+def _listed(values: Sequence[Any]) -> str:
+    shown = ", ".join(map(repr, values[:8]))
+    return f"{shown} and {len(values) - 8} more" if len(values) > 8 else shown
