@@ -48,6 +48,7 @@ ROUNDED := tests/privacy tests/graphs tests/views tests/utility \
 	$(TOKEN)/test_known_path.py $(TOKEN)/test_laplace.py $(TOKEN)/test_rdp.py $(TOKEN)/test_events.py $(TOKEN)/test_openings.py $(TOKEN)/test_sampled.py \
 	tests/planning/test_calibrate.py tests/planning/test_plan.py tests/planning/test_any_coalition.py \
 	tests/planning/test_learning.py tests/planning/test_masked.py tests/planning/test_plan_masked.py \
+	tests/protocols/test_model_steps.py tests/simulate/test_masked_descent.py \
 	tests/test_readme.py README.md docs
 other: $(VENV)/.dev
 	OPENBLAS_CORETYPE=Prescott NUMBA_CPU_NAME=generic $(BIN)/python -m pytest -n $(WORKERS) --dist=worksteal \
@@ -72,6 +73,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/shuffle_accounting.py
 	$(BIN)/python benchmarks/samplers.py
 	$(BIN)/python benchmarks/masked.py
+	$(BIN)/python benchmarks/sampled.py
 	$(BIN)/python benchmarks/peers.py
 
 clean:

@@ -65,6 +65,7 @@ _ROOMS = (
     "graphs",
     "privacy",
     "mechanisms",
+    "models",
     "protocols",
     "views",
     "accounting",

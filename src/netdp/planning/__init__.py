@@ -3,6 +3,7 @@
 calibrate             the noise of one protocol for a target
 target, audience      what is asked for, and against whom
 policy                limits per pair, from a file
+training              how to train when nobody has seen the data
 links                 how many random links to lay over a graph, and what they buy
 gossip/ token/ shuffle/ masked/   how each family is planned
 """
@@ -18,6 +19,7 @@ from .shuffle.plan import ShufflePlan, calibrate_epsilon0, plan_rounds
 from .shuffle.relay import RelayPlan, plan_relayed
 from .token.on_graphs import plan_token_on
 from .token.plan import TokenPlan, plan_token
+from .training import TrainingPlan, plan_training
 
 __all__ = [
     "FaultyPlan",
@@ -30,6 +32,7 @@ __all__ = [
     "RelayPlan",
     "ShufflePlan",
     "TokenPlan",
+    "TrainingPlan",
     "advise_links",
     "calibrate",
     "calibrate_epsilon0",
@@ -40,5 +43,6 @@ __all__ = [
     "plan_rounds",
     "plan_token",
     "plan_token_on",
+    "plan_training",
     "plan_with_faults",
 ]

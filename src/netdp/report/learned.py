@@ -11,7 +11,8 @@ from rich.table import Table as Lines
 from rich.text import Text
 
 from netdp.accounting import account
-from netdp.learn import LogisticParties, Table, accuracy, train, train_ring, train_walk
+from netdp.learn import LogisticParties, ModelParties, Table, accuracy, train, train_ring, train_walk
+from netdp.models import Logistic
 from netdp.numerics.arrays import FloatArray, jsonable
 from netdp.privacy import Guarantee
 from netdp.protocols import ErdosRenyiDescent, Protocol, RingDescent, WalkDescent
@@ -60,7 +61,7 @@ class Learned:
             ("accuracy", f"{self.accuracy:.3f}", f"on {self.rows:,} rows that nobody trained on"),
             ("guessing", f"{self.guess:.3f}", "the commoner label for every row"),
             (f"ε at δ = {self.delta:g}", loss_words(loss, self.delta),
-             f"{loss.claim.value}, what {loss.observers.words} can learn about a party"),
+             f"{loss.claim.value}, what {loss.observers.words} can learn about a {loss.unit.value}"),
         ]  # fmt: skip
 
     def __str__(self) -> str:
@@ -76,7 +77,11 @@ def learn_and_account(
     Where every party keeps a model, the first party's is tried; several tokens bring the mean of their models.
     """
     rows, test = table.split(TEST, seed)
-    parties = LogisticParties.deal(rows.X, rows.y, protocol.n, seed)
+    if getattr(protocol, "unit", "party") == "record":  # every record's own gradient is clipped
+        model_of = Logistic(rows.X.shape[1])
+        parties: Any = ModelParties.deal(model_of, rows.X, (rows.y > 0).astype(np.float64), protocol.n, seed)
+    else:
+        parties = LogisticParties.deal(rows.X, rows.y, protocol.n, seed)
     loss = account(protocol, observers)  # before the work: what cannot be accounted for is not run
     if isinstance(protocol, WalkDescent):
         model = train_walk(protocol, parties, seed).model

@@ -48,7 +48,7 @@ from netdp.protocols import (
 from netdp.protocols.descent import GossipRounds
 
 from .error import predictions
-from .influence import added_up, lipschitz
+from .influence import added_up, lipschitz, refuse_unpredicted
 from .learning import (
     Causes,
     ExcessRisk,
@@ -90,6 +90,7 @@ def _masked(
             "far it is from it "
             "depends on the losses; train it in simulation"
         )
+    refuse_unpredicted(protocol)
     if landscape.dimension > protocol.dimension:
         raise InvalidValue(
             f"models have {landscape.dimension} numbers, the protocol states dimension={protocol.dimension}; state "

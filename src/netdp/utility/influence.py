@@ -90,6 +90,16 @@ def influence(
     return found
 
 
+def refuse_unpredicted(protocol: MaskedDescent) -> None:
+    """Bounds are proved for plain steps along the mean of all parties' gradients, and for nothing else."""
+    unlike = {"unit": "party", "sampling": 1.0, "momentum": 0.0, "average": "last"}
+    if changed := [name for name, plain in unlike.items() if getattr(protocol, name) != plain]:
+        raise Unsupported(
+            f"MaskedDescent with {changed[0]}={getattr(protocol, changed[0])!r}: what is predicted of it is proved for plain steps "
+            "in which every party takes part; train it in simulation"
+        )
+
+
 @influences.register
 def _mean_of_all(
     protocol: CentralDescent | LocalDescent | MaskedDescent, liars: IntArray, losses: Landscape | None = None
@@ -100,6 +110,8 @@ def _mean_of_all(
             "so that how far it "
             "moves the model depends on how far the honest groups lie apart"
         )
+    if isinstance(protocol, MaskedDescent):
+        refuse_unpredicted(protocol)
     share = len(liars) / protocol.n
     c, T = lipschitz(protocol, losses), protocol.iterations
     if not isinstance(protocol, MaskedDescent) or not len(liars):

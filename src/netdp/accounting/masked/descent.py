@@ -16,6 +16,12 @@ by `netdp.accounting.masked.releases`, whose bounds are on the joint law of the 
 choice. ∎ In Gaussian terms μ² = T·A·Δ²/(|K|σ²): a curator's, with the noise of the honest parties. No bound on hidden
 states is needed, and neither convexity nor smoothness: nothing is hidden but the gradients themselves.
 
+**Records, and coins.** With unit "record" u's number is a sum of whole numbers, one rounded vector for each of its records;
+one record more or less moves it by that vector, at most `distance` steps. With sampling < 1 the vector is in the sum of an
+iteration only if a coin that u alone has seen says so. Given everything published before, u's data and the coins of all
+others, an iteration is then one *sampled* release (`netdp.accounting.masked.sampled`): the coin is fresh and independent
+of all that was seen. Proof: docs/guarantees.md#sampled-descent.
+
 What everybody makes of the sums (a mean or a median of groups, an average of models along the way) is
 post-processing. A random mask graph is drawn once: the probability that the coalition cuts somebody off is added to δ
 once, whatever T is.
@@ -33,15 +39,22 @@ from netdp.accounting.table import certified
 from netdp.errors import InvalidValue
 from netdp.numerics.arrays import UNIT, FloatArray, IntArray, Progress
 from netdp.numerics.checks import switch, whole
-from netdp.privacy import Adjacency, Claim, Curve, Guarantee, ProfileCurve, SharedCurve
+from netdp.privacy import Adjacency, Claim, Curve, Guarantee, ProfileCurve, SharedCurve, Unit
 from netdp.protocols.masked_descent import MaskedDescent
 
 from .cuts import cut_probability
 from .releases import Release, releases_curve, repeated_delta, repeated_points, stacked_delta
+from .sampled import sampled_releases_curve
 from .sums import REFERENCES as OF_SUMS
 from .sums import component_sizes, fewest_honest, release_of
 
 REFERENCES = ("netdp, docs/guarantees.md#masked-descent: iterations as releases.", *OF_SUMS)
+OF_SAMPLING = (
+    "netdp, docs/guarantees.md#sampled-descent: secret participation, records, and discrete noise.",
+    "Y. Zhu, J. Dong, Y.-X. Wang. Optimal Accounting of Differential Privacy via Characteristic Function. AISTATS 2022.",
+    "V. Doroshenko, B. Ghazi, P. Kamath, R. Kumar, P. Manurangsi. Connect the Dots: Tighter Discrete Approximations of Privacy "
+    "Loss Distributions. PETS 2022.",
+)
 
 
 @certified.register
@@ -113,28 +126,49 @@ def hidden_among(protocol: MaskedDescent, colluders: int) -> tuple[int, float]:
 
 def learned_curve(protocol: MaskedDescent, size: int) -> ProfileCurve:
     """What all iterations tell about one of `size` honest parties that hide together."""
-    return releases_curve([release_of(protocol.sum, size)] * protocol.releases)
+    return _curve(protocol, size, protocol.releases)
+
+
+def _curve(protocol: MaskedDescent, size: int, times: int) -> ProfileCurve:
+    if protocol.sampling == 1:
+        return releases_curve([release_of(protocol.sum, size)] * times)
+    return sampled_releases_curve(
+        protocol.sum.share, size, protocol.distance, protocol.dimension, protocol.sampling, times, protocol.replaced
+    )
 
 
 @local.register
 def _local(protocol: MaskedDescent) -> Guarantee:
     words = "every party publishes its own gradient with its share of the noise, in every iteration"
-    return said(_once(protocol, 1), words, factor=1.0)
+    return _baseline(protocol, 1, words)
 
 
 @curator.register
 def _curator(protocol: MaskedDescent) -> Guarantee:
     words = "a curator that everybody trusts sees all gradients, and only their sums with everybody's share of the noise are seen"
-    return said(_once(protocol, protocol.n), words, factor=1.0 / protocol.n)
+    return _baseline(protocol, protocol.n, words)
 
 
-def _once(protocol: MaskedDescent, size: int) -> ProfileCurve:
-    return releases_curve([release_of(protocol.sum, size)] * protocol.iterations)
+def _baseline(protocol: MaskedDescent, size: int, words: str) -> Guarantee:
+    loss = said(_curve(protocol, size, protocol.iterations), words, factor=1.0 / size)
+    loss = replace(loss, adjacency=_adjacency(protocol), unit=Unit(protocol.unit))
+    return replace(loss, factor=None) if protocol.sampling < 1 else loss
 
 
 def _shared(protocol: MaskedDescent, sizes: IntArray, progress: Progress | None) -> tuple[Curve, FloatArray]:
     """One curve per size of a component."""
     kinds = np.unique(sizes[sizes > 0])
+    which = np.where(sizes > 0, np.searchsorted(kinds, sizes), -1)
+    factor = np.where(sizes > 0, protocol.attempts / np.maximum(sizes, 1), np.nan)
+    if protocol.sampling < 1:
+        curves = []
+        for done, size in enumerate(kinds.tolist(), start=1):
+            curves.append(learned_curve(protocol, size))
+            if progress is not None:
+                progress(done, len(kinds))
+        points = np.unique(np.concatenate([curve.epsilons for curve in curves]))
+        rows = [np.minimum.accumulate(np.asarray(curve.delta(points))) for curve in curves]
+        return SharedCurve(ProfileCurve(points, np.stack(rows)), which), factor
     releases = [release_of(protocol.sum, int(size)) for size in kinds]
     times = protocol.releases
     points = np.unique(np.concatenate([repeated_points(release, times) for release in releases]))
@@ -143,8 +177,6 @@ def _shared(protocol: MaskedDescent, sizes: IntArray, progress: Progress | None)
         rows.append(np.minimum.accumulate(_delta(release, times, points)))
         if progress is not None:
             progress(done, len(releases))
-    which = np.where(sizes > 0, np.searchsorted(kinds, sizes), -1)
-    factor = np.where(sizes > 0, protocol.attempts / np.maximum(sizes, 1), np.nan)
     return SharedCurve(ProfileCurve(points, np.stack(rows)), which), factor
 
 
@@ -152,6 +184,10 @@ def _delta(release: Release, times: int, points: FloatArray) -> FloatArray:
     if release.dimension == 1 or times == 1:
         return repeated_delta(release, times, points)
     return stacked_delta(Counter({release: times}), points)
+
+
+def _adjacency(protocol: MaskedDescent) -> Adjacency:
+    return Adjacency.ADD_REMOVE if protocol.unit == "record" else Adjacency.REPLACE
 
 
 def _guarantee(
@@ -173,13 +209,15 @@ def _guarantee(
         )
     guarantee = Guarantee(
         curve=curve,
-        adjacency=Adjacency.REPLACE,
+        adjacency=_adjacency(protocol),
+        unit=Unit(protocol.unit),
         claim=Claim.UPPER,
         assumptions=(*_assumptions(protocol), last),
-        references=REFERENCES,
+        references=REFERENCES if protocol.sampling == 1 else (*OF_SAMPLING, *REFERENCES),
         factor=factor,
     )
-    return replace(guarantee, factor=None) if missed else guarantee
+    # a sampled loss is no multiple of the local one: less noise costs more than in proportion
+    return replace(guarantee, factor=None) if missed or protocol.sampling < 1 else guarantee
 
 
 def _assumptions(protocol: MaskedDescent) -> tuple[str, ...]:
@@ -192,16 +230,33 @@ def _assumptions(protocol: MaskedDescent) -> tuple[str, ...]:
         if protocol.attempts > 1 or protocol.absent
         else ""
     )
+    rule = f"each coordinate x becomes ⌊x/g + ½⌋, g = {one.step!r}, and by no other rule"
+    if protocol.unit == "record":
+        assert protocol.max_records is not None
+        values = (
+            f"a record's gradient has at most {protocol.dimension:,} coordinates, is clipped to an L2 norm of {protocol.clip:g} "
+            f"and rounded by itself; {rule}; its rounded vector is at most {protocol.distance:g} steps long and depends on that "
+            "record and on the model alone, not on the other records; a party adds up these whole numbers, and nothing else that "
+            "it sends or does depends on how many there are"
+        )
+        fixed = "a party's records are fixed beforehand; the gradient of one is a function of it and of sums that were published"
+    else:
+        values = (
+            f"a party's gradient has at most {protocol.dimension:,} coordinates and is clipped to an L2 norm of "
+            f"{protocol.clip:g} before it is "
+            f"rounded; {rule}"
+        )
+        fixed = (
+            "a party's data are fixed beforehand; its gradient is a function of them and of sums that were published, "
+            "and of nothing else"
+        )
     return (
-        f"a party's gradient has at most {protocol.dimension:,} coordinates and is clipped to an L2 norm of "
-        f"{protocol.clip:g} before it is "
-        f"rounded; each coordinate x becomes ⌊x/g + ½⌋, g = {one.step!r}, and by no other rule",
+        values,
+        *_coins(protocol),
         f"in each of {protocol.iterations} iterations every party outside the coalition publishes {often}, under "
         "fresh pads and noise of "
         f"its own{roster}; an attempt that is repeated beyond that counts",
-        "a party's data are fixed beforehand; its gradient is a function of them and of sums that were published, "
-        "and of nothing else; "
-        "the coalition may do what it likes",
+        f"{fixed}; the coalition may do what it likes",
         "a pad is uniform, known to its two ends only, used once and never revealed: computational, as good as the "
         "key agreement and the "
         "stream cipher that pads come from",
@@ -209,4 +264,16 @@ def _assumptions(protocol: MaskedDescent) -> tuple[str, ...]:
         "grid steps, drawn "
         "exactly, from a cryptographic source; a simulation with NumPy's generators protects nobody",
         "graphs, grid, modulus, noise level, step and start are public",
+    )
+
+
+def _coins(protocol: MaskedDescent) -> tuple[str, ...]:
+    if protocol.sampling == 1:
+        return ()
+    who = "record" if protocol.unit == "record" else "party"
+    return (
+        f"in every iteration, and in every attempt of it, each {who} takes part with probability "
+        f"{protocol.threshold}/2^32 by a fresh coin of its own, drawn exactly from a cryptographic source by the party that holds "
+        f"the data and kept to itself; whoever does not take part adds zero, and nothing else, not the time it takes to answer "
+        "either, tells who did",
     )

@@ -1,8 +1,8 @@
 """The least share of noise with which learning under one-time pads meets a target.
 
 As for one sum (`netdp.planning.masked.calibrate`), with T times as many releases: start from what Gaussian noise
-would need and go up in small steps, then halve what is too much. What is returned was accounted for and found to meet
-the target.
+would need and go up in small steps, then halve what is too much. With sampling, start from what T sampled Gaussian
+releases would need (`netdp.privacy.sampled_gaussian`). What is returned was accounted for and found to meet the target.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from netdp.accounting.masked.sums import component_sizes
 from netdp.errors import InvalidValue, Unsupported
 from netdp.numerics.checks import whole
 from netdp.planning.table import calibrations, checked_target, noise_for
+from netdp.privacy.sampled_gaussian import sampled_gaussian_multiplier
 from netdp.protocols.masked_descent import MaskedDescent
 from netdp.views import observer_set
 
@@ -44,7 +45,7 @@ def _masked_descent(
         tried = protocol.replace(sigma=sigma)
         return float(learned_curve(tried, honest).epsilon(delta)) <= epsilon
 
-    low = noise_for(protocol.sensitivity, epsilon, delta) * math.sqrt(protocol.releases / honest)
+    low = _ideal(protocol, epsilon, delta, honest)
     if protocol.grid is not None:
         low = max(low, protocol.grid)
     if meets(low):
@@ -60,6 +61,18 @@ def _masked_descent(
         middle = math.sqrt(low * high)
         low, high = (low, middle) if meets(middle) else (middle, high)
     return protocol.replace(sigma=high)
+
+
+def _ideal(protocol: MaskedDescent, epsilon: float, delta: float, honest: int) -> float:
+    """The share of noise that would do without discreteness."""
+    if protocol.sampling == 1:
+        return noise_for(protocol.sensitivity, epsilon, delta) * math.sqrt(protocol.releases / honest)
+    multiplier = sampled_gaussian_multiplier(
+        epsilon, delta, protocol.sampling, protocol.releases, replaced=protocol.replaced
+    )
+    share = multiplier * protocol.clip / math.sqrt(honest)
+    rounded = protocol.replace(sigma=max(share, protocol.grid or 0.0))  # whose grid is the one that will be used
+    return multiplier * rounded.distance * rounded.sum.step / math.sqrt(honest)
 
 
 def _hidden(

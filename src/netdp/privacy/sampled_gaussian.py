@@ -1,0 +1,308 @@
+"""The sampled Gaussian mechanism, many times: the certified loss of sums that hold what is protected only at times.
+
+One release is N(0, 1) noise around a value of length at most r = 1/multiplier, which is there with a secret probability q
+and else absent (zero). Proofs: docs/guarantees.md#sampled-descent.
+
+**One release, one pair of laws on a line.** Three pairs dominate every release, at every ε and adaptively:
+
+    removed    P = (1−q)N(0,1) + qN(r,1)     Q = N(0,1)                    one more than the neighbour has
+    added      P = N(0,1)                    Q = (1−q)N(0,1) + qN(r,1)     one less
+    replaced   P = (1−q)N(0,1) + qN(r,1)     Q = (1−q)N(0,1) + qN(−r,1)    one value or another
+
+*Proof.* Let x, x′ be vectors of length at most r and A an event, N_0(A) = Φ(s). By Neyman and Pearson N_x(A) ≤ Φ(s + r)
+and N_{x′}(A) ≥ Φ(s − r), and the half line {z ≥ −s} attains all three for x = r, x′ = −r. P(A) − αQ(A) is linear in these,
+increasing in N_x(A), decreasing in N_{x′}(A). So no event tells more than some half line does. ∎ What is dominated stays
+so under adaptive composition (Zhu, Dong, Wang 2022, Theorem 10). Whether something was added or removed is the same in all
+releases, so the loss is the larger of the two composed curves, not the curve of the larger one.
+
+**Onto a grid.** In each of the three the loss l(x) = log dP/dQ is monotone in x, with an inverse in closed form. Cells
+between neighbouring losses l_j, l_j + d have mass p under P and u under Q, differences of normal distribution functions.
+Mass p is put on the two ends such that both p and u are kept (Doroshenko et al. 2022): b = (p − u·e^{l_j})/(1 − e^{−d}) on
+the upper one. *Mass moved to a larger loss only adds*: δ(ε) = Σ mass·(1 − e^{ε−l})₊ grows in each mass and in each loss. So
+p is rounded up, u down, and b raised by what the edges of a cell may be off; all losses together are stated larger by η per
+release. What lies above the last cell counts as infinite.
+
+**T times**: `netdp.privacy._powers`. Sampling never hurts (joint convexity), so the curve of T releases without it is a
+bound as well; it is exact for q = 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+from scipy import special
+
+from netdp.errors import InvalidValue, Unsupported
+from netdp.numerics.arrays import UNIT, FloatArray
+from netdp.numerics.checks import between, check_times, positive, switch
+
+from ._powers import LEVELS, Masses, power, too_long
+from .gaussian import gaussian_delta, gaussian_mu
+from .profile import ProfileCurve
+
+_FINE = 0.05  # the width of a cell, in standard deviations of one loss
+_LARGEST_SHIFT = 16.0  # beyond, a single release gives nearly everything away
+_SMALLEST_SHIFT = 1e-9
+_REACH = 13.5  # standard deviations: the mass beyond, 10^−41, counts as infinite
+_MOVED = 9.5  # the same downwards, where mass is moved up instead
+_MOST_CELLS = 1 << 19
+_NORMAL_ERROR = 1e-12  # relative, of scipy's normal distribution function and of its argument, up to 30 deviations
+_CLOSE = 1e-4
+_POINTS = 1500
+
+
+def sampled_gaussian_curve(multiplier: float, sampling: float, times: int, *, replaced: bool = False) -> ProfileCurve:
+    """What so many sampled Gaussian releases tell together, in any order, adaptively: a certified curve.
+
+    multiplier   the standard deviation of the noise over the largest length of what is protected
+    sampling     q, the secret probability with which it takes part in a release
+    replaced     False: it is there or not (add/remove), both directions. True: it is one value or another, both at most
+                 so long, and zero while it does not take part.
+
+    >>> curve = sampled_gaussian_curve(4.284, 0.064, 300)
+    >>> round(float(curve.epsilon(1e-5)), 3)
+    1.0
+    """
+    r, q, T = 1 / positive("multiplier", multiplier), between("sampling", sampling, 0.0, 1.0), check_times(times)
+    return _curve(r, q, T, switch("replaced", replaced))
+
+
+def sampled_gaussian_multiplier(
+    epsilon: float, delta: float, sampling: float, times: int, *, replaced: bool = False
+) -> float:
+    """The least noise, over the length of what is protected, with which so many sampled releases meet ε at δ.
+
+    At most a relative 10⁻⁴ above the least that `sampled_gaussian_curve` finds to be enough; and never less than 1/16, below
+    which whoever is sampled is as good as shown.
+
+    >>> round(sampled_gaussian_multiplier(1.0, 1e-5, 0.064, 300), 3)
+    4.285
+    """
+    q, T, both = between("sampling", sampling, 0.0, 1.0), check_times(times), switch("replaced", replaced)
+    asked, small = positive("epsilon", epsilon), between("delta", delta, 0.0, 1.0, open_low=True, open_high=True)
+    length = 2.0 if both else 1.0
+    mu = float(gaussian_mu(asked, small))
+    enough = length * math.sqrt(T) / mu * (1 + 1e-9)
+    if q == 0:
+        raise InvalidValue("sampling=0: what never takes part needs no noise; give a probability above 0")
+    if q == 1:
+        return enough
+
+    least = -math.log(_LARGEST_SHIFT * (1 - 1e-9))
+
+    def excess(log_multiplier: float) -> float:
+        curve = _curve(math.exp(-log_multiplier), q, T, both, (small,))
+        found = float(curve.epsilon(small))
+        return math.log(found / asked) if 0 < found < math.inf else (-50.0 if found == 0 else 50.0)
+
+    # the limit of many small releases names the first guess: μ = q√(T(e^{r²} − 1))
+    guess = -0.5 * math.log(math.log1p((mu / (length * q)) ** 2 / T))
+    return math.exp(least_root(excess, min(guess, math.log(enough)), least, _CLOSE))
+
+
+def least_root(excess: Callable[[float], float], guess: float, least: float, close: float) -> float:
+    """An x ≥ `least` with excess(x) ≤ 0, at most `close` above the smallest such x; excess falls with x.
+
+    >>> round(least_root(lambda x: 3.0 - x, 1.0, -50.0, 1e-3), 2), least_root(lambda x: -1.0, 1.0, 0.5, 1e-3)
+    (3.0, 0.5)
+    """
+    low, high, below, above = -math.inf, math.inf, math.nan, math.nan
+    x, stride = max(guess, least), 0.02
+    for _ in range(200):
+        value = excess(x)
+        low, above, high, below = (x, value, high, below) if value > 0 else (low, above, x, value)
+        if high - low <= close or high <= least:
+            return high
+        if math.isinf(low) or math.isinf(high):
+            aim = max(abs(value), stride) * 1.5  # a bracket first: the loss falls about as the noise grows
+            stride *= 2
+            x = x + aim if value > 0 else max(x - aim, least)
+        else:
+            x = low + (high - low) * above / (above - below)
+            x = min(max(x + 0.3 * close, low + 0.1 * (high - low)), high - min(0.5 * close, 0.1 * (high - low)))
+    raise Unsupported("no noise was found that meets the target; give a larger epsilon or delta")
+
+
+@lru_cache(maxsize=64)
+def _curve(r: float, q: float, times: int, replaced: bool, levels: tuple[float, ...] = LEVELS) -> ProfileCurve:
+    if q == 0:
+        return ProfileCurve([0.0], [0.0])
+    r *= 1 + 4 * UNIT
+    mu = math.sqrt(times) * (2 * r if replaced else r) * (1 + 8 * UNIT)
+    usual, far = mu / 2 + 12, mu / 2 + 36
+    points = np.concatenate([mu * np.linspace(0.0, usual, 2401), mu * np.linspace(usual, far, 241)])
+    if q == 1 or not _SMALLEST_SHIFT < r < _LARGEST_SHIFT:
+        points = np.unique(points)
+        return ProfileCurve(points, np.minimum.accumulate(np.asarray(gaussian_delta(mu, points))))
+    pairs = (_Replaced(r, q),) if replaced else (_Removed(r, q), _Added(r, q))
+    found = [_composed(pair, times, levels) for pair in pairs]
+    end = max(float(curve.epsilons[-1]) for curve in found)
+    points = np.unique(np.concatenate([*(_telling(curve) for curve in found), points[points > end]]))
+    sampled = np.max([np.asarray(curve.delta(points)) for curve in found], axis=0)
+    return ProfileCurve(points, np.minimum.accumulate(np.minimum(sampled, np.asarray(gaussian_delta(mu, points)))))
+
+
+def _telling(curve: ProfileCurve) -> FloatArray:
+    """Some of the curve's points: evenly in ε, and evenly in log δ."""
+    levels = np.log(np.maximum(curve.deltas, 1e-60))
+    evenly = np.searchsorted(-levels, -np.linspace(levels[0], levels[-1], _POINTS))
+    last = len(curve.epsilons) - 1
+    chosen = np.append(evenly, np.linspace(0, last, _POINTS).astype(np.int64))
+    return np.asarray(curve.epsilons[np.unique(np.minimum(chosen, last))])
+
+
+class _Pair:
+    """A pair of laws on the line whose loss log dP/dQ is monotone in x."""
+
+    rising: ClassVar[bool] = True
+
+    def __init__(self, r: float, q: float) -> None:
+        self.r, self.q = r, q
+
+    def loss(self, x: FloatArray) -> FloatArray:
+        """log dP/dQ at x, approximately: it only decides where the grid lies."""
+        raise NotImplementedError
+
+    def edges(self, losses: FloatArray) -> FloatArray:
+        """Where on the line the loss takes these values; ±inf where it never does."""
+        raise NotImplementedError
+
+    def weights(self) -> tuple[tuple[tuple[float, float], ...], tuple[tuple[float, float], ...]]:
+        """P and Q as mixtures: (weight, mean) of N(mean, 1)."""
+        raise NotImplementedError
+
+    @property
+    def mixture(self) -> tuple[tuple[float, float], ...]:
+        return ((1 - self.q, 0.0), (self.q, self.r))
+
+    def _log_ratio(self, x: FloatArray) -> FloatArray:
+        """log(1 − q + q·e^{rx − r²/2})."""
+        return np.asarray(np.logaddexp(math.log1p(-self.q), math.log(self.q) + self.r * x - self.r**2 / 2))
+
+    def _where(self, ratio: FloatArray) -> FloatArray:
+        """The x at which `_log_ratio` takes these values."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            grown = np.log1p(np.maximum(np.expm1(ratio) / self.q, -1.0))
+        return np.asarray((grown + self.r**2 / 2) / self.r)
+
+    @property
+    def slack(self) -> float:
+        """η: how far the loss at a computed edge may be from the loss that was meant (a dozen roundings of each term)."""
+        return 64 * UNIT * (1 + abs(math.log(self.q)) + self.r * (self.r + _REACH))
+
+
+class _Removed(_Pair):
+    def loss(self, x: FloatArray) -> FloatArray:
+        return self._log_ratio(x)
+
+    def edges(self, losses: FloatArray) -> FloatArray:
+        return self._where(losses)
+
+    def weights(self) -> tuple[tuple[tuple[float, float], ...], tuple[tuple[float, float], ...]]:
+        return self.mixture, ((1.0, 0.0),)
+
+
+class _Added(_Pair):
+    rising = False
+
+    def loss(self, x: FloatArray) -> FloatArray:
+        return -self._log_ratio(x)
+
+    def edges(self, losses: FloatArray) -> FloatArray:
+        return self._where(-losses)
+
+    def weights(self) -> tuple[tuple[tuple[float, float], ...], tuple[tuple[float, float], ...]]:
+        return ((1.0, 0.0),), self.mixture
+
+
+class _Replaced(_Pair):
+    def loss(self, x: FloatArray) -> FloatArray:
+        return self._log_ratio(x) - self._log_ratio(-x)
+
+    def edges(self, losses: FloatArray) -> FloatArray:
+        size = np.abs(losses)
+        more, c = np.expm1(size), self.q * math.exp(-(self.r**2) / 2)
+        b = (1 - self.q) * more
+        root = np.hypot(b, 2 * c * np.sqrt(1 + more))
+        # u = e^{rx} solves c·u² − b·u − c·e^l = 0; u − 1 without subtracting near-equal numbers
+        grown = (b + b * (b / (root + 2 * c)) + 2 * c * (2 * c * more / (root + 2 * c))) / (2 * c)
+        return np.asarray(np.copysign(np.log1p(grown) / self.r, losses))
+
+    def weights(self) -> tuple[tuple[tuple[float, float], ...], tuple[tuple[float, float], ...]]:
+        return self.mixture, ((1 - self.q, 0.0), (self.q, -self.r))
+
+
+def _interval(mean: float, left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The mass of N(mean, 1) between left < right, and how far it may be off."""
+    a, b = left - mean, right - mean
+    mirrored = a > 0  # tails are taken from their own side
+    low, high = special.ndtr(np.where(mirrored, -b, a)), special.ndtr(np.where(mirrored, -a, b))
+    return np.maximum(high - low, 0.0), _NORMAL_ERROR * high + 1e-310
+
+
+def _discretised(pair: _Pair, coarser: float = 1.0) -> Masses:
+    """The loss of one release on a grid; on one so many times coarser."""
+    p_law, q_law = pair.weights()
+    means = [mean for _, mean in p_law]
+    # far up to where next to nothing is left; on the other side, where mass may be moved up, less far
+    up, down = (_REACH, -_MOVED) if pair.rising else (-_REACH, _MOVED)
+    line = np.linspace(min(means) + min(up, down), max(means) + max(up, down), 8001)
+    law = np.sum([weight * np.exp(-0.5 * (line - mean) ** 2) for weight, mean in p_law], axis=0)
+    law /= np.sum(law)
+    losses = pair.loss(line)
+    mean = float(np.sum(law * losses))
+    deviation = math.sqrt(float(np.sum(law * (losses - mean) ** 2)))
+    least, most = float(np.min(losses)), float(np.max(losses))
+    step = coarser * max(_FINE * deviation, (most - least) / _MOST_CELLS, 1e-300)
+    low, high = math.floor(least / step), math.ceil(most / step) + 1
+    grid = step * np.arange(low, high + 1, dtype=np.float64)
+    edges = pair.edges(grid)
+    rising = pair.rising
+    left, right = (edges[:-1], edges[1:]) if rising else (edges[1:], edges[:-1])
+    seen, other = np.zeros(len(left)), np.zeros(len(left))
+    for weight, centre in p_law:
+        value, error = _interval(centre, left, right)
+        seen += weight * (value + error) * (1 + 8 * UNIT)
+    for weight, centre in q_law:
+        value, error = _interval(centre, left, right)
+        other += weight * np.maximum(value - error, 0.0) * (1 - 8 * UNIT)
+    wide = -math.expm1(-step)
+    upper = (seen - other * np.exp(grid[:-1]) * (1 - 1e-12)) / wide + seen * (2 * pair.slack / wide + 1e-12)
+    upper = np.clip(upper, 0.0, seen)
+    masses = np.zeros(len(grid))
+    masses[:-1] += seen - upper
+    masses[1:] += upper
+    # what lies below the grid is moved up to its first point, what lies above it counts as infinite
+    below = (-np.inf, edges[0]) if rising else (edges[0], np.inf)
+    above = (edges[-1], np.inf) if rising else (-np.inf, edges[-1])
+    masses[0] += _mass(p_law, *below)
+    return Masses(step, low, masses, _mass(p_law, *above))
+
+
+def _mass(law: tuple[tuple[float, float], ...], left: float, right: float) -> float:
+    parts = [(weight, *_interval(mean, np.array([left]), np.array([right]))) for weight, mean in law]
+    return float(sum(weight * (value[0] + error[0]) for weight, value, error in parts)) * (1 + 8 * UNIT)
+
+
+def _composed(pair: _Pair, times: int, levels: tuple[float, ...]) -> ProfileCurve:
+    """An upper bound on the profile of so many releases of this pair, in its one direction."""
+    one = _discretised(pair)
+    coarser = too_long(one, times, levels)
+    if coarser > 1:
+        one = _discretised(pair, 1.01 * coarser)
+    deltas = power(one, times, levels)
+    moved = times * pair.slack
+    epsilons = one.step * np.arange(len(deltas)) * (1 + 1e-12) + moved
+    nothing = min(
+        1.0, (float(deltas[0]) + math.expm1(min(moved, 1.0))) * (1 + 8 * UNIT)
+    )  # e^ε − 1 at most is gained below
+    known = ProfileCurve(np.append(0.0, epsilons), np.append(nothing, deltas))
+    last = times * one.step * (one.low + len(one.masses) - 1) * (1 + 1e-12) + moved  # no finite loss is larger
+    if last <= epsilons[-1]:
+        return known
+    missed = min(times * one.infinite * (1 + 1e-9), float(deltas[-1]))
+    return ProfileCurve(np.append(known.epsilons, last), np.append(known.deltas, missed))
