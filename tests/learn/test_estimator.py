@@ -30,9 +30,12 @@ def blobs(rows=4000, seed=0):
     return rng.standard_normal((rows, 3)) + 2.0 * y[:, None], np.array(["no", "yes"])[y]
 
 
-def test_learns_and_certifies():
+@pytest.mark.parametrize("protocol", ["masked", "gossip"])
+def test_learns_and_certifies(protocol):
     X, y = blobs()
-    model = GossipLogisticRegression(parties=64, epsilon=8.0, delta=1e-5, random_state=0).fit(X, y)
+    settings = {"parties": 64, "epsilon": 8.0, "delta": 1e-5, "random_state": 0}
+    model = GossipLogisticRegression(protocol=protocol, **settings).fit(X, y)
+    assert model.protocol_.kind.startswith(protocol)
     assert model.score(*blobs(seed=1)) > 0.9
     worst = max(netdp.account(model.protocol_, [v]).worst_epsilon(1e-5) for v in (0, 5, 63))
     assert worst <= 8.0
@@ -71,8 +74,14 @@ def test_the_holder_is_named_as_observers_are():
     [
         ({"epsilon": 0}, "epsilon must be a finite number > 0, got 0"),
         ({"holder": 99}, "holder 99 is no party"),
-        ({"step": 23.0}, r"step 23.0 is too long for rows of norm 1 clipped to 0.1: at most 22.22"),
-        ({"step": 9.0, "clip": 1.0}, "step 9.0 is too long for rows of norm 1 clipped to 1: at most 8,"),
+        (
+            {"step": 23.0, "protocol": "gossip"},
+            r"step 23.0 is too long for rows of norm 1 clipped to 0.1: at most 22.22",
+        ),
+        (
+            {"step": 9.0, "clip": 1.0, "protocol": "gossip"},
+            "step 9.0 is too long for rows of norm 1 clipped to 1: at most 8,",
+        ),
         ({"parties": 16.0}, "parties must be a whole number ≥ 1, got 16.0"),
         ({"epsilon": "1"}, "epsilon must be a finite number > 0, got '1'"),
         ({"delta": 0}, "delta must be a finite number > 0, got 0"),
@@ -87,6 +96,9 @@ def test_the_holder_is_named_as_observers_are():
         ({"random_state": "x"}, "random_state must be None .* got 'x'"),
         ({"parties": 5000}, "4000 rows cannot be dealt out to 5000 parties"),
         ({"iterations": 0}, "iterations must be a whole number ≥ 1, got 0"),
+        ({"protocol": "masked", "masks": 4.0}, "masks belongs to protocol='gossip'"),
+        ({"protocol": "rumour"}, "unknown protocol 'rumour'; choose one of masked, gossip"),
+        ({"parties": 1}, "a masked sum needs at least two parties, got 1"),
     ],
 )
 def test_refusals(settings, message):
@@ -125,7 +137,7 @@ def test_the_noise_is_fresh_by_default_and_its_whole_entropy_reaches_it(monkeypa
 
     monkeypatch.setattr(module, "train", watched)
     X, y = blobs(600)
-    settings = {"parties": 4, "epsilon": 200.0, "iterations": 4}
+    settings = {"parties": 4, "epsilon": 200.0, "iterations": 4, "protocol": "gossip"}
 
     def fitted(state):
         return GossipLogisticRegression(random_state=state, **settings).fit(X, y).coef_
@@ -149,7 +161,7 @@ def test_parties_that_contradict_the_graph_are_refused():
         GossipLogisticRegression(parties=64, graph="ring:5").fit(X, y)
     for settings, n in (({"graph": "ring:5"}, 5), ({"graph": "ring:5", "parties": 5}, 5), ({}, 16)):
         model = GossipLogisticRegression(epsilon=100.0, iterations=3, **settings).fit(X, y)
-        assert model.protocol_.n == len(model.guarantee_.mu) == n
+        assert model.protocol_.n == len(model.guarantee_.epsilon(1e-5)) == n
     with pytest.raises(InvalidValue, match="3 rows cannot be dealt out to 5 parties"):
         GossipLogisticRegression(graph="ring:5").fit(X[:3], np.array([0, 1, 1]))
 
@@ -158,6 +170,10 @@ def test_a_warning_says_beforehand_that_noise_will_win():
     X, y = blobs()
     with pytest.warns(
         NoiseWarning, match=r"noise will win: 16 parties with 4 features .* More parties, a larger epsilon"
+    ):
+        GossipLogisticRegression(epsilon=0.5, protocol="gossip", random_state=0).fit(X, y)
+    with pytest.warns(
+        NoiseWarning, match=r"noise will win: 16 parties of 250 rows and 4 numbers in the model: .* 0\.55"
     ):
         GossipLogisticRegression(epsilon=0.5, random_state=0).fit(X, y)
     # where it learns well, nothing is said (warnings are errors here)
@@ -193,6 +209,17 @@ def test_coef_is_the_mean_of_the_later_half_of_the_holders_models(monkeypatch):
     model = GossipLogisticRegression(parties=4, holder=2, epsilon=200.0, iterations=7).fit(*blobs(600))
     kept = np.mean(seen[3:], axis=0)
     np.testing.assert_allclose(np.append(model.coef_[0], model.intercept_), kept, rtol=1e-12)
+
+
+def test_settings_of_gossip_ask_for_gossip():
+    """Calls that were written when gossip was the default do what they did."""
+    X, y = blobs(600)
+    for settings in ({"gossip_rounds": 2}, {"masks": 10.0}, {"holder": 1}):
+        model = GossipLogisticRegression(parties=4, epsilon=200.0, iterations=4, **settings).fit(X, y)
+        assert isinstance(model.protocol_, GossipDescent)
+    model = GossipLogisticRegression(parties=4, epsilon=200.0, iterations=4).fit(X, y)
+    assert model.protocol_.kind == "masked-descent"
+    assert model.holder_guarantee_.worst_epsilon(1e-5) == pytest.approx(model.guarantee_.worst_epsilon(1e-5))
 
 
 def test_sample_weight_is_refused_in_words():

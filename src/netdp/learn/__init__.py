@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from netdp.models.files import TrainedModel, load_model
 from netdp.planning.learning import LearningPlan, plan_learning
+from netdp.planning.training import NoiseWarning, TrainingPlan, plan_training
 from netdp.simulate.descent import FromGradients, Losses, Trained, train
 from netdp.simulate.logistic import LogisticParties, accuracy, objective
+from netdp.simulate.model_parties import ModelParties
 from netdp.simulate.poisoning import Attacked, attacked, combine, poisoned, replaced_tokens
 from netdp.simulate.ring_descent import train_ring
 from netdp.simulate.walk_descent import WalkTrained, train_walk, train_walks
 from netdp.utility import ExcessRisk, Landscape, influence
 
-from .noise import NoiseWarning
+from .scaling import PreprocessingWarning
 from .tables import LABELS, Table, table
 
 __all__ = [
@@ -23,19 +26,27 @@ __all__ = [
     "GossipLogisticRegression",
     "Landscape",
     "LearningPlan",
+    "LinearRegression",
     "LogisticParties",
+    "LogisticRegression",
     "Losses",
+    "ModelParties",
     "NoiseWarning",
+    "PreprocessingWarning",
     "Table",
     "Trained",
+    "TrainedModel",
+    "TrainingPlan",
     "WalkLogisticRegression",
     "WalkTrained",
     "accuracy",
     "attacked",
     "combine",
     "influence",
+    "load_model",
     "objective",
     "plan_learning",
+    "plan_training",
     "poisoned",
     "replaced_tokens",
     "table",
@@ -51,6 +62,10 @@ def __getattr__(name: str) -> Any:
         from .estimator import GossipLogisticRegression
 
         return GossipLogisticRegression
+    if name in ("LinearRegression", "LogisticRegression"):
+        from . import regressions
+
+        return getattr(regressions, name)
     if name == "WalkLogisticRegression":
         from .walk_estimator import WalkLogisticRegression
 

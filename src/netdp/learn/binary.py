@@ -27,6 +27,11 @@ class BinaryLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _labelled(self, X: npt.ArrayLike, y: npt.ArrayLike, options: dict[str, Any]) -> tuple[FloatArray, FloatArray]:
         """Rows scaled to norm at most 1 and labels ±1; sets `classes_`."""
+        rows, labels = self._validated(X, y, options)
+        return unit_rows_with_constant(rows), labels
+
+    def _validated(self, X: npt.ArrayLike, y: npt.ArrayLike, options: dict[str, Any]) -> tuple[FloatArray, FloatArray]:
+        """Rows as they are and labels ±1; sets `classes_`."""
         if "sample_weight" in options:
             raise InvalidValue(
                 "fit takes no sample_weight: a party's rows count alike, and the noise is calibrated for that; "
@@ -39,16 +44,17 @@ class BinaryLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) > 2:
             raise ValueError(
-                f"Only binary classification is supported. The type of the target has {len(self.classes_)} classes."
+                f"Only binary classification is supported. The type of the target has {len(self.classes_)} classes; "
+                "netdp.learn.LogisticRegression takes as many as you like."
             )
         if len(self.classes_) < 2:
             raise ValueError("Classifier can't train when only one class is present.")
-        return _rows(np.asarray(X)), np.where(codes == 1, 1.0, -1.0)
+        return np.asarray(X, dtype=np.float64), np.where(codes == 1, 1.0, -1.0)
 
     def decision_function(self, X: npt.ArrayLike) -> FloatArray:
         """The signed margin of every row."""
         check_is_fitted(self)
-        rows = _rows(np.asarray(validate_data(self, X, reset=False)))
+        rows = unit_rows_with_constant(np.asarray(validate_data(self, X, reset=False)))
         margin: FloatArray = rows @ np.append(self.coef_[0], self.intercept_[0])
         return margin
 
@@ -118,10 +124,11 @@ def entropy(random_state: Any) -> np.random.SeedSequence:
 def few_enough(parties: int, rows: int) -> None:
     """Refuse to deal fewer rows than there are parties."""
     if parties > rows:
-        raise InvalidValue(f"{rows} rows cannot be dealt out to {parties} parties; ask for fewer parties")
+        words = "one sample, 1 row," if rows == 1 else f"{rows} rows"
+        raise InvalidValue(f"{words} cannot be dealt out to {parties} parties; ask for fewer parties")
 
 
-def _rows(X: FloatArray) -> FloatArray:
+def unit_rows_with_constant(X: FloatArray) -> FloatArray:
     """A constant feature added, rows scaled down to norm at most 1: no row's scale depends on another's."""
     rows = np.hstack([X, np.ones((len(X), 1))])
     scaled: FloatArray = rows / np.maximum(1.0, np.linalg.norm(rows, axis=1, keepdims=True))

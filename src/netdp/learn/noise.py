@@ -22,6 +22,7 @@ import numpy as np
 
 from netdp.graphs import Graph
 from netdp.numerics.arrays import FloatArray
+from netdp.planning.training import NoiseWarning
 from netdp.protocols import GossipDescent, WalkDescent, response
 
 LEAST_EDGE = 5.0
@@ -30,10 +31,6 @@ LEAST_EDGE = 5.0
 # Units that the noise may carry the model: margins of a few units decide, and averaging takes much of the noise out again.
 _WANDERING = {GossipDescent: 15.0, WalkDescent: 10.0}
 _START = 0.5  # the logistic loss has this slope at margin 0
-
-
-class NoiseWarning(UserWarning):
-    """The noise that privacy asks for is expected to drown what could be learned."""
 
 
 def edge(protocol: GossipDescent | WalkDescent, features: int, holder: int = 0) -> float:
