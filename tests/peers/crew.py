@@ -19,10 +19,12 @@ import mischief
 import numpy as np
 
 from netdp.mechanisms.discrete_gaussian import DiscreteGaussian
+from netdp.models import clipped_sum, whole_sum
 from netdp.peers import peer as peers
 from netdp.peers.identity import Identity
 from netdp.peers.kinds import RUNNING
 from netdp.peers.kinds.base import Running
+from netdp.peers.learner import rows_digest
 from netdp.peers.ledger.entries import CORRECTS
 from netdp.peers.ledger.policy import Policy
 from netdp.peers.ledger.store import Store
@@ -30,11 +32,14 @@ from netdp.peers.messages import Item, Kind, decode
 from netdp.peers.streams import context, noise_words
 from netdp.peers.study import Study, signatures
 from netdp.peers.study.task import Task
+from netdp.peers.study.training import Training
 from netdp.peers.transport.grpc import GrpcTransport
 from netdp.peers.up import deal, party_process, settle, up
-from netdp.protocols import MaskedSum
-from netdp.protocols.masked_steps import quantised, reduced
+from netdp.protocols import MaskedDescent, MaskedSum
+from netdp.protocols.masked_steps import quantised, quantised_records, reduced
+from netdp.protocols.model_steps import begun, kept, stepped
 from netdp.protocols.ring import ring_contributions, ring_mean
+from netdp.simulate.descent import clipped
 
 
 def die(*_):
@@ -195,6 +200,10 @@ class Words:
 
 
 MEAN = Task(kind="mean", column="x", bounds=(0, 120))
+TRAIN = Training(
+    features=[{"name": "x", "range": [0, 120]}], label="y", classes=["no", "yes"], max_records=10, min_records=1, records=20,
+    held_out=0.25,
+)  # fmt: skip
 
 
 @contextlib.contextmanager
@@ -227,7 +236,8 @@ class Crew:
         if rough:
             (folder / "unchecked").touch()
         table = folder / "data.csv"
-        table.write_text("party,x\n" + "".join(f"{name},{37 * u % 121}\n" for u, name in enumerate(names)))
+        rows = [f"{name},{x},{'yes' if x > 60 else 'no'}\n" for u, name in enumerate(names) for x in (37 * u % 121,)]
+        table.write_text("party,x,y\n" + "".join(rows))
         self.data = deal(self.study, table, folder)
         self.record = folder / "frames"
         self.record.mkdir()
@@ -281,6 +291,8 @@ class Crew:
         """The total that follows from every party's data and secret, computed here a second time, and its digest."""
         study, roster = self.study, tuple(roster)
         protocol = study.protocol_of(roster)
+        if isinstance(protocol, MaskedDescent):
+            return descended(self, protocol, attempt, roster)
         where = context(study.hash, attempt, roster)
         steps = 0
         for u in roster:
@@ -344,6 +356,63 @@ class Crew:
         """(attempt, size of the roster) of every entry of a ledger."""
         with Store.open(self.home(u) / "peer.db") as store:
             return [(entry.attempt, len(entry.roster)) for entry in store.entries()]
+
+
+def descended(one, protocol, attempt, roster):
+    """The model that follows from everybody's rows and secrets, as a curator who knew them all would compute it; its digest."""
+    study, rounds = one.study, range(1, protocol.iterations + 1)
+    task, counting = study.task, study.running.evaluation
+    model, parts = task.model(), {}
+    for u in roster:
+        (X, y), rows = task.parts(one.rows(u)), rows_digest(one.secret(u), one.rows(u))
+        held = tossed(one, u, rows, len(y), task.held_out, context(study.hash, attempt, roster, 0, 2))
+        parts[u] = X, y, held, rows
+
+    def noisy(u, t, share, integers):
+        words = noise_words(one.secret(u), context(study.hash, attempt, roster, t), integers.astype("<i8").tobytes())
+        return integers + DiscreteGaussian(share).sample(integers.shape, words)
+
+    state = begun(model.start())
+    for t in rounds:
+        total = 0
+        for u in roster:
+            X, y, held, rows = parts[u]
+            drawn = ~held
+            if protocol.unit == "party":
+                there = tossed(one, u, rows, 1, protocol.sampling, context(study.hash, attempt, roster, t, 1))
+                mean = np.zeros(model.size)
+                if drawn.any() and there[0]:
+                    mean = clipped_sum(model, state.theta, X[drawn], y[drawn], np.inf) / drawn.sum()
+                steps = quantised(protocol.sum, clipped(mean[None, :], protocol.clip)[0])
+                total = total + noisy(u, t, protocol.sum.share, steps)
+                continue
+            drawn[drawn] = tossed(
+                one, u, rows, int((~held).sum()), protocol.sampling, context(study.hash, attempt, roster, t, 1)
+            )
+            steps = whole_sum(
+                model, state.theta, X[drawn], y[drawn], protocol.clip, protocol.sum.step, protocol.distance
+            )
+            total = total + noisy(u, t, protocol.sum.share, steps)
+        state = stepped(protocol, state, t, total)
+    answer = kept(protocol, state)
+    if counting is not None:
+        total = 0
+        for u in roster:
+            X, y, held, _ = parts[u]
+            right = model.correct(answer, X[held], y[held])
+            values = np.column_stack([right, np.ones(len(right))])
+            if counting.unit == "record":
+                counts = quantised_records(counting, values)
+            else:
+                counts = quantised(counting, values.mean(axis=0) if held.any() else np.zeros(2))
+            total = total + noisy(u, protocol.iterations + 1, counting.share, counts)
+        answer = np.concatenate([answer, total * counting.step])
+    return answer.tolist(), hashlib.sha256(answer.astype("<f8").tobytes()).hexdigest()
+
+
+def tossed(one, u, rows, count, chance, where):
+    """A party's coins."""
+    return (noise_words(one.secret(u), where, rows)(count) >> np.uint64(32)) < np.uint64(int(chance * 2**32))
 
 
 def frames(file):

@@ -48,6 +48,7 @@ COMPANY = {
     "walk-histogram": {"graph": "complete:5", "task": BINS},
     "randomized-gossip": {"graph": "complete:5", "pace": 0.05},
     "shuffle": {"graph": "complete:5", "task": BINS, "colluders": 0},
+    "masked-descent": {"graph": "complete:5", "task": crew.TRAIN, "iterations": 5, "sampling": 0.5},
 }
 """What a small study of each protocol looks like: options of `crew.Crew`."""
 
@@ -266,7 +267,7 @@ def right(one, u, told):
     """The total is what follows from what was written down, or within the noise of the truth."""
     study, roster = one.study, tuple(one.study.index(name) for name in told["roster"])
     kind = study.settings.kind
-    if kind in ("masked-sum", "ring-sum"):
+    if kind in ("masked-sum", "ring-sum", "masked-descent"):
         total, digest = one.expected(told["attempt"], roster)
         assert (told["total"], told["digest"]) == (total, digest), f"p{u}: {told['total']}, not {total}"
     elif kind == "gossip":

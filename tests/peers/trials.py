@@ -42,7 +42,7 @@ HORIZON = 100 * PATIENCE
 """By then everybody must have an outcome."""
 NONCES = 5
 """So many different studies per protocol: planning one takes longer than a trial."""
-WRITES = ("put_vote", "spend", "adopt", "once", "amend", "set_result")
+WRITES = ("put_vote", "spend", "adopt", "once", "rise", "amend", "set_result")
 
 
 EXPECTED = {}
@@ -101,7 +101,9 @@ def scene(row, number, tolerant):
     study.__dict__["running"] = copy.copy(common.running)
     study.running.study = study
     study.__dict__["hash"] = hashlib.sha256(f"{row} {number} {tolerant}".encode()).digest()  # certificates are drawn
-    rows = [study.task.rows([{"x": str(37 * (u + number) % 121)}]) for u in range(study.n)]
+    rows = [
+        study.task.rows([{"x": str(37 * (u + number) % 121), "y": "no" if u % 2 else "yes"}]) for u in range(study.n)
+    ]
     rows += [np.zeros((0, study.task.dimension))] * (len(people) - study.n)
     return study, people, rows
 

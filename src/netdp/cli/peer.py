@@ -126,7 +126,7 @@ app.command("restore")(peer_care.restore)
 def doctor(
     study: File,
     home: Home,
-    data: Annotated[Path | None, typer.Option("--data", help="This party's rows, a CSV file.")] = None,
+    data: Annotated[Path | None, typer.Option("--data", help="This party's rows, a CSV or Parquet file.")] = None,
     listen: Listen = None,
     wait: Annotated[
         float, typer.Option("--wait", help="Listen for so many seconds, so that the neighbours' doctors see this one.")
@@ -161,7 +161,17 @@ def run(
     home: Home,
     data: Annotated[
         Path | None,
-        typer.Option("--data", help="This party's rows, a CSV file. A curator has none.", show_default=False),
+        typer.Option(
+            "--data", help="This party's rows, a CSV or Parquet file. A curator has none.", show_default=False
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="Where a trained model goes, with its card; it is in the home in any case."),
+    ] = None,
+    code: Annotated[
+        Path | None,
+        typer.Option("--code", help="The folder with the module of a model that is code; else this folder."),
     ] = None,
     listen: Listen = None,
     record: Annotated[
@@ -197,6 +207,9 @@ def run(
     from netdp.peers.status import Standing
     from netdp.peers.up import ANSWERED, ENDED, FAILED, REFUSED
 
+    from .training import before, model_lines, use_code
+
+    use_code(code)
     progress = Progress(quiet or log == "-")
     running, stopped = False, list[int]()
     if record is not None:
@@ -206,6 +219,8 @@ def run(
         with signals() as stopped, contextlib.ExitStack() as stack:
             peer = prepare(home, study, data, listen=listen, report=watchers, record=record)
             try:
+                for line in before(peer.study, out):
+                    progress.say(line)
                 if metrics is not None:
                     port = stack.enter_context(_metrics(peer, home, metrics, metrics_anywhere, watchers))
                     progress.say(f"metrics on port {port}")
@@ -242,9 +257,10 @@ def run(
     progress.clear()
     if told is None:
         return _stopped(stopped, stopped_words(entries, peer.meter.linked, peer.study.timing.patience), entries, json)
+    files, lines = model_lines(peer.study, home, out) if told["ok"] else ({}, [])
     _show(
-        {"status": "answered" if told["ok"] else "ended", **told, "ledger": str(home / "peer.db")},
-        outcome_lines(peer.study, told, home),
+        {"status": "answered" if told["ok"] else "ended", **told, "ledger": str(home / "peer.db"), **files},
+        [*outcome_lines(peer.study, told, home), *lines],
         json,
     )
     return ANSWERED if told["ok"] else ENDED

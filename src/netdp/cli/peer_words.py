@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from netdp.peers.peer import Peer
+    from netdp.peers.so_far import SoFar
     from netdp.peers.study import Study
 
 STATUS_EVERY = 10.0
@@ -27,6 +28,7 @@ class Progress:
         self._linked: set[str] = set()
         self._said: set[str] = set()
         self._line, self._when = "", float("-inf")
+        self.so_far: SoFar | None = None
 
     def __call__(self, event: dict[str, Any]) -> None:
         kind, who = event["event"], event.get("peer")
@@ -67,6 +69,8 @@ class Progress:
     def _status(self, status: dict[str, Any]) -> None:
         if self.quiet or self.peer is None or self.outcome is not None:
             return
+        from netdp.peers.so_far import SoFar, is_training, training_words
+
         study, me = self.peer.study, self.peer.me
         waiting = [study.everybody[u] for u in study.neighbours(me) if study.everybody[u] not in self._linked]
         there = len(study.neighbours(me)) - len(waiting)
@@ -74,6 +78,9 @@ class Progress:
         if waiting:
             line += f" (waiting for {', '.join(waiting[:3])}{' …' if len(waiting) > 3 else ''})"
         line += f", {status['votes']} of {study.n} votes, {status['contributions']} contributions"
+        if is_training(status):
+            self.so_far = self.so_far or SoFar(study).begin()
+            line = training_words(status, self.so_far, loss=True)
         if line == self._line:
             return
         if self.live:
@@ -123,6 +130,14 @@ def _answer_lines(study: Study, answer: dict[str, Any], parties: int) -> list[st
     """The answer in the data's own units."""
     what = study.task.describe()
     what = what[0].upper() + what[1:]
+    if answer["kind"] == "train":
+        from netdp.models.card import evaluation_words
+
+        found = answer["evaluation"]
+        return [
+            f"{what}: {answer['parameters']:,} numbers.",
+            *(evaluation_words(found) if found else ["No rows were held out."]),
+        ]
     noise = study.noise(parties)
     if "counts" in answer:
         counts = answer["counts"]

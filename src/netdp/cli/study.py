@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .training import model as write_model
+from .training import schema as draft_schema
+
 if TYPE_CHECKING:
     from netdp.peers.identity import Card
-    from netdp.peers.study import Study
+    from netdp.peers.study import Study, Training
 
 app = typer.Typer(
     help="The file that all parties sign: draft, complete, explain, sign and verify it.",
@@ -33,7 +36,10 @@ Addresses = Annotated[
 @app.command("new")
 def new(
     name: Annotated[str, typer.Argument(help="What the study is called.", show_default=False)],
-    task: Annotated[str, typer.Option("--task", help="sum, mean, variance, histogram or table.")] = "mean",
+    task: Annotated[
+        str | None,
+        typer.Option("--task", help="sum, mean (the default), variance, histogram, table, or train (with --schema)."),
+    ] = None,
     column: Annotated[
         list[str] | None, typer.Option("--column", help="The column; repeat it for a table.", show_default=False)
     ] = None,
@@ -50,11 +56,68 @@ def new(
     value: Annotated[
         str, typer.Option("--value", help="unit party: single row, or mean, sum, count of its rows.")
     ] = "single",
-    unit: Annotated[str, typer.Option("--unit", help="What is protected: party or record.")] = "party",
+    unit: Annotated[
+        str | None,
+        typer.Option("--unit", help="What is protected: party or record. By default party, and record for train."),
+    ] = None,
     max_records: Annotated[
         int | None, typer.Option("--max-records", help="unit record: the most that a party may have; public.")
     ] = None,
-    missing: Annotated[str, typer.Option("--missing", help="unit record: refuse or skip empty cells.")] = "refuse",
+    missing: Annotated[
+        str | None, typer.Option("--missing", help="unit record: refuse (the default) or skip rows with empty cells.")
+    ] = None,
+    schema: Annotated[
+        Path | None,
+        typer.Option("--schema", help="train: the columns and their public ranges; `netdp study schema` drafts it."),
+    ] = None,
+    label: Annotated[
+        str | None,
+        typer.Option("--label", help="train, without a schema: what is predicted: ill=no|yes, or age=0..99."),
+    ] = None,
+    feature: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--feature", help="train, without a schema: age=20..60 or sex=f|m; repeat it.", show_default=False
+        ),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model", help="train: logistic, multinomial, linear (by the label, if left out), or MODULE:FUNCTION."
+        ),
+    ] = None,
+    code: Annotated[
+        Path | None, typer.Option("--code", help="train: the folder with MODULE.py; else the working folder.")
+    ] = None,
+    records: Annotated[
+        int | None, typer.Option("--records", help="train: about how many rows there are in all; public.")
+    ] = None,
+    min_records: Annotated[
+        int | None,
+        typer.Option("--min-records", help="train: the fewest rows that a party may have; public. 2 if left out."),
+    ] = None,
+    held_out: Annotated[
+        float | None,
+        typer.Option(
+            "--held-out", help="train: the share of rows to measure with; 0.1, and 0 for unit party, if left out."
+        ),
+    ] = None,
+    iterations: Annotated[
+        int | None, typer.Option("--iterations", help="train: how many steps; chosen from the sizes, if left out.")
+    ] = None,
+    clip: Annotated[
+        float | None, typer.Option("--clip", help="train: gradients are clipped to this; likewise.")
+    ] = None,
+    step: Annotated[float | None, typer.Option("--step", help="train: how far a step goes; likewise.")] = None,
+    sampling: Annotated[
+        float | None, typer.Option("--sampling", help="train: the chance of a row to be in a step; likewise.")
+    ] = None,
+    chunk: Annotated[
+        int | None,
+        typer.Option(
+            "--chunk", help="train, torch: rows computed at once; faster, and one assumption more. 1 if left out."
+        ),
+    ] = None,
     parties: Annotated[
         Path | None, typer.Option("--parties", help="A file of names, one a line, an address behind each if known.")
     ] = None,
@@ -85,13 +148,14 @@ def new(
     attempts: Annotated[int, typer.Option("--attempts", help="How often a party may publish, where it may.")] = 1,
     absent: Annotated[int, typer.Option("--absent", help="How many parties may be missing, where they may.")] = 0,
     protocol: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--protocol",
             "-p",
-            help="masked-sum, ring-sum, ring-histogram, walk-sum, walk-histogram, gossip, randomized-gossip or shuffle.",
+            help="masked-sum (the default), masked-descent (for train), ring-sum, ring-histogram, walk-sum, walk-histogram, "
+            "gossip, randomized-gossip or shuffle.",
         ),
-    ] = "masked-sum",
+    ] = None,
     steps: Annotated[int | None, typer.Option("--steps", help="walk-*: how many visits each token makes.")] = None,
     tokens: Annotated[int | None, typer.Option("--tokens", help="walk-*: how many there are.")] = None,
     rounds: Annotated[
@@ -137,9 +201,14 @@ def new(
     from netdp.errors import InvalidValue
     from netdp.peers.kinds import KINDS, RUNNING
     from netdp.peers.study import Study
+    from netdp.peers.study.plan import LEARNING
     from netdp.peers.study.task import Task
 
+    from .training import is_training, training
+
     _may_write(output, force)
+    trains = is_training(task, schema, label, feature, model, records, min_records, held_out)
+    protocol = protocol or (LEARNING if trains else KINDS[0])
     cards = _cards(card)
     where: dict[str, str] = {}
     if parties is not None and n is not None:
@@ -155,8 +224,8 @@ def new(
         names = [one.name for one in cards if one.name != collects]
     else:
         raise InvalidValue("who takes part? give --parties FILE, --n NUMBER, or everybody's --card")
-    asked: dict[str, Any] = {"kind": task, "unit": unit, "value": value, "missing": missing, "other": other}
-    asked["max_records"] = max_records
+    asked: dict[str, Any] = {"kind": task or "mean", "unit": unit or "party", "value": value, "other": other}
+    asked |= {"missing": missing or "refuse", "max_records": max_records}
     if column:
         asked |= {"columns": tuple(column)} if task == "table" else {"column": _single(column)}
     if bounds is not None:
@@ -167,21 +236,36 @@ def new(
         asked["edges"] = tuple(_numbers("--edges", edges))
     if categories:
         asked["categories"] = tuple(tuple(part.strip() for part in one.split(",")) for one in categories)
+    question: Task | Training
+    if trains:
+        _only_for_numbers(column, bounds, edges, bins, categories)
+        question = training(
+            schema=schema, features=feature, label=label, model=model, unit=unit, max_records=max_records, min_records=min_records,
+            records=records, held_out=held_out, missing=missing, code=code,
+        )  # fmt: skip
+    else:
+        question = Task(**asked)
     size = len(names)
     network = _network(graph, size, links, links_seed, protocol)
     if protocol.startswith("walk-") and graph is not None and not graph.startswith("complete:"):
         typer.echo("looking at every pair of parties on this graph: that may take minutes …", err=True)
     study = Study.plan(
-        name, Task(**asked), names,
+        name, question, names,
         graph=network,
         epsilon=epsilon, delta=delta, colluders=colluders, attempts=attempts, absent=absent, kind=protocol, spread=spread,
         steps=steps, tokens=tokens, rounds=rounds, wakes=wakes, pace=pace, refresh=refresh, reporting=reporting, laziness=laziness,
-        cover=cover, curator=curator,
+        cover=cover, curator=curator, iterations=iterations, clip=clip, step=step, sampling=sampling, chunk=chunk,
         timing={"gather": gather, "patience": patience}, nonce=secrets.token_hex(16),
     )  # fmt: skip
     study = study.complete(cards, where | _addresses(address))
     study.write(output)
-    _written(study, output, json, network if links else None, None if protocol == KINDS[0] else _masked(study))
+    _written(
+        study, output, json, network if links else None, None if trains or protocol == KINDS[0] else _masked(study)
+    )
+
+
+app.command("schema")(draft_schema)
+app.command("model")(write_model)
 
 
 @app.command("complete")
@@ -221,17 +305,26 @@ def explain(
 def sign(
     file: File,
     home: Annotated[Path, typer.Option("--home", help="The folder of this party's keys.", show_default=False)],
+    code: Annotated[
+        Path | None,
+        typer.Option("--code", help="The folder with the module of a model that is code; else this folder."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Explain the study, then sign it with this party's key. Refuses a draft, and a study without this party's card."""
     from netdp.peers.identity import Identity
-    from netdp.peers.study import Study, signatures
+    from netdp.peers.study import Study, Training, signatures
     from netdp.peers.study.explained import facts, lines
+
+    from .training import use_code
 
     study = Study.read(file)
     identity = Identity.load(home)
     if not json:
         print("\n".join([*lines(facts(study)), ""]))
+    if isinstance(study.task, Training):
+        use_code(code)
+        study.task.check_source()  # who signs for code has that very file; nothing of it runs
     path = signatures.write(file, identity.card.name, signatures.sign(study, identity))
     data = {"study": study.hash.hex(), "party": identity.card.name, "signature": str(path)}
     _show(data, [f"Signed by {identity.card.name}: {path}"], json)
@@ -340,6 +433,17 @@ def _usual(size: int, protocol: str) -> str:
     if size <= 8 or protocol.startswith("walk-"):
         return f"complete:{size}"
     return f"ring:{size}" if protocol.startswith("ring-") else f"regular:{size},6,seed=0"
+
+
+def _only_for_numbers(*given: Any) -> None:
+    """Refuse options of other tasks where a model is trained."""
+    from netdp.errors import InvalidValue
+
+    for flag, value in zip(("--column", "--bounds", "--edges", "--bins", "--categories"), given, strict=True):
+        if value is not None and value != []:
+            raise InvalidValue(
+                f"{flag} belongs to sums, means and counts; to train, give --schema, or --label and --feature"
+            )
 
 
 def _single(columns: list[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import Annotated
 
 import typer
@@ -16,8 +17,8 @@ def up(
         Path | None,
         typer.Option(
             "--data",
-            help="A CSV file with a column `party`, or a folder with NAME.csv for every party; by default the "
-            "folder data/ or the only CSV file beside the study.",
+            help="A CSV or Parquet file with a column `party`, or a folder with NAME.csv or NAME.parquet for every party; by "
+            "default the folder data/ or the only such file beside the study.",
         ),
     ] = None,
     folder: Annotated[
@@ -26,6 +27,16 @@ def up(
             "--folder",
             help="Where the parties' homes are kept: keys, ledgers, results, their data. Else they are gone afterwards.",
         ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", help="Where a trained model goes, with its card; by default the folder model/ beside the study."
+        ),
+    ] = None,
+    code: Annotated[
+        Path | None,
+        typer.Option("--code", help="The folder with the module of a model that is code; else this folder."),
     ] = None,
     no_restart: Annotated[
         bool, typer.Option("--no-restart", help="Leave a party that dies dead.", show_default=False)
@@ -47,29 +58,36 @@ def up(
     from netdp.peers.up import Progress, exit_code, run_study
 
     from .show import show
+    from .training import Plain, announce, use_code
 
     if plot is not None:
         from netdp.report.files import picture_path
 
         picture_path(plot, (".html", ".png"))  # refuse before the work
     data = data or _data_beside(study)
+    use_code(code)
+    announced, out = announce(study, out)
+    if announced and not json:
+        print("\n".join(announced), file=sys.stderr)
     if record is not None:
         record.mkdir(parents=True, exist_ok=True)
     terminal = sys.stderr.isatty() and not json
-    shown = ""
+    shown, plain = "", Plain()
 
     def watch(progress: Progress) -> None:
         nonlocal shown
-        if progress.words != shown:
+        if not terminal:
+            plain(progress.words)
+        elif progress.words != shown:
             shown = progress.words
-            print(f"\r\033[K{shown}", end="", file=sys.stderr, flush=True)
+            print(f"\r\033[K{shown[: get_terminal_size().columns - 1]}", end="", file=sys.stderr, flush=True)
 
     # as Ctrl-C: end the parties, and leave no keys or data behind
     for stop in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(stop, lambda number, _: sys.exit(128 + number))
     try:
         result = run_study(
-            study, data, folder, restart=not no_restart, watch=watch if terminal else None, record=record
+            study, data, folder, restart=not no_restart, watch=None if json else watch, record=record, out=out
         )
     finally:
         if terminal:
@@ -81,6 +99,8 @@ def up(
         lines.append(
             f"homes, ledgers and results: {folder} (netdp ledger show --home {folder / result.study.names[0]})"
         )
+    if result.files and not json:
+        lines.append(f"model: {result.files['model.npz']}   card: {result.files['MODEL_CARD.md']}")
     if plot is not None:
         from netdp.report.run_picture import save_run_picture
 
@@ -99,7 +119,8 @@ def _data_beside(study: Path) -> Path:
 
     if not study.is_file():
         raise FileFormatError(study, None, "cannot be read: there is no such file")
-    found = [study.parent / "data"] if (study.parent / "data").is_dir() else sorted(study.parent.glob("*.csv"))
+    tables = sorted([*study.parent.glob("*.csv"), *study.parent.glob("*.parquet")])
+    found = [study.parent / "data"] if (study.parent / "data").is_dir() else tables
     if len(found) != 1:
         seen = "is no CSV file" if not found else f"are {len(found)} CSV files"
         raise InvalidValue(f"whose data? There {seen} beside {study}; give --data FILE or FOLDER")

@@ -26,7 +26,7 @@ from .identity import Identity
 from .ledger.policy import Policy, Verdict, verdict_lines
 from .ledger.store import Store
 from .reach import Check, Tell, look_around
-from .study import Study, signatures
+from .study import Study, Training, signatures
 
 if TYPE_CHECKING:
     from .ledger.entries import Entry
@@ -78,6 +78,8 @@ def examine(
                 "data", "fail", f"{data}: a curator has no data in a study", "leave --data out, as for `netdp peer run`"
             )
         )
+    elif study is not None and not _code(study, add):
+        add(Check("data", "warn", "not checked: the model that reads them is not here"))
     elif study is not None and data is not None:
         _data(study, data, add)
     elif data is None and not collects:
@@ -236,6 +238,19 @@ def _policy(home: Path, study: Study, me: int, entries: list[Entry], add: Tell) 
         f"(delta = {policy.delta:g})"
     )
     add(Check("policy", "ok", said, facts={"verdicts": [verdict.to_dict() for verdict in verdicts]}))
+
+
+def _code(study: Study, add: Tell) -> bool:
+    """Whether the module of a model that is code is here, and the agreed one. Nothing of it runs."""
+    if not isinstance(study.task, Training) or not study.task.is_code:
+        return True
+    try:
+        path = study.task.check_source()
+    except NetdpError as problem:
+        add(Check("code", "fail", str(problem), "put the agreed file there, and read it before you do"))
+        return False
+    add(Check("code", "ok", f"{path} is the module that was agreed upon ({study.task.source[:16]}…)"))
+    return True
 
 
 def _data(study: Study, path: Path, add: Tell) -> None:

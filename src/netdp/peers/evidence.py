@@ -8,14 +8,19 @@ may be nobody. What is proved is *that* it said two things, not which of them it
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .messages import Item, Key, Kind, signed_bytes
+from .messages import Item, Key, Kind, signed_digest
 
 if TYPE_CHECKING:
     from .study import Study
+
+
+LONG = 1 << 16
+"""Bytes: of a longer body the SHA-256 is kept, which is what is signed."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +33,7 @@ class Evidence:
     def to_dict(self, study: Study) -> dict[str, Any]:
         """Plain values, for an outcome or a letter to the others."""
         key = self.first.key
-        said = [{"body": item.body.hex(), "signature": item.signature.hex()} for item in (self.first, self.second)]
+        said = [_shown(item.body) | {"signature": item.signature.hex()} for item in (self.first, self.second)]
         return {
             "study": study.hash.hex(), "party": study.everybody[key.author], "kind": key.kind.name.lower(),
             "attempt": key.attempt, "index": key.index, "said": said,
@@ -40,10 +45,21 @@ def proves(study: Study, evidence: Mapping[str, Any]) -> bool:
     try:
         author = study.index(str(evidence["party"]))
         key = Key(Kind[str(evidence["kind"]).upper()], int(evidence["attempt"]), author, int(evidence["index"]))
-        said = [(bytes.fromhex(one["body"]), bytes.fromhex(one["signature"])) for one in evidence["said"]]
+        said = [(_digest(one), bytes.fromhex(one["signature"])) for one in evidence["said"]]
         if evidence["study"] != study.hash.hex() or len(said) != 2 or said[0][0] == said[1][0]:
             return False
         card = study.cards[author]
-        return all(card.verify(signed_bytes(study.hash, key, body), signature) for body, signature in said)
+        return all(card.verify(signed_digest(study.hash, key, digest), signature) for digest, signature in said)
     except (KeyError, TypeError, ValueError, OverflowError):
         return False
+
+
+def _shown(body: bytes) -> dict[str, str]:
+    return {"body": body.hex()} if len(body) <= LONG else {"sha256": hashlib.sha256(body).hexdigest()}
+
+
+def _digest(said: Mapping[str, str]) -> bytes:
+    digest = bytes.fromhex(said["sha256"]) if "sha256" in said else hashlib.sha256(bytes.fromhex(said["body"])).digest()
+    if len(digest) != 32:
+        raise ValueError("a SHA-256 has 32 bytes")
+    return digest

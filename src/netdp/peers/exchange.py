@@ -19,6 +19,8 @@ from .messages import Announce, Item, Key, Kind, Message, Pull
 
 PUSHED = 40_000
 """Bytes: smaller items are sent to everybody at once, larger ones announced and sent to those who ask."""
+OWN_STEP = 1 << 20
+"""Bytes: an own step that is no larger is sent without asking. Nobody else can have it, and everybody waits for it."""
 
 
 @dataclass
@@ -41,6 +43,8 @@ class Exchange:
         is_passed_on: Callable[[Key], bool],
         waiting: float,
         keeps_last_token: Callable[[int], bool] = lambda attempt: True,
+        hears: Callable[[int, int], bool] = lambda peer, author: False,
+        me: int = -1,
     ) -> None:
         self.held: dict[Key, Item] = {}
         self.links: dict[int, Neighbour] = {}
@@ -49,6 +53,7 @@ class Exchange:
         """Who got something in which round: (attempt, round, to)."""
         self._is_passed_on, self._waiting = is_passed_on, waiting
         self._keeps_last_token = keeps_last_token
+        self._hears, self._me = hears, me  # whether a neighbour is linked to an author too, as far as the study says
         self._out: list[tuple[int, Message]] = []
         self._offers: dict[Key, set[int]] = defaultdict(set)
         self._asked: dict[Key, tuple[int, float]] = {}
@@ -109,6 +114,12 @@ class Exchange:
                 if link.greeted:
                     self._offer(peer, item)
 
+    def show(self, key: Key) -> None:
+        """To everybody who has said hello, though they may have it."""
+        if (item := self.held.get(key)) is not None:
+            for peer in [peer for peer, link in self.links.items() if link.greeted]:
+                self.say(peer, item)
+
     def send_to(self, peer: int, item: Item) -> None:
         """To one neighbour, now or as soon as there is a link, again after every new link until it has it."""
         kept = self.addressed[peer]
@@ -135,11 +146,18 @@ class Exchange:
         knows = self.links[peer].knows
         if item.key in knows:
             return
-        if len(item.body) <= PUSHED:
+        if self._is_pushed(peer, item):
             self.say(peer, item)
         else:
             knows.add(item.key)  # that there is such an item
             self._out.append((peer, Announce((item.key,))))
+
+    def _is_pushed(self, peer: int, item: Item) -> bool:
+        """Whether an item is sent unasked. Steps come in numbers: who has them from their author is not sent them twice."""
+        size, author = len(item.body), item.key.author
+        if item.key.kind != Kind.STEP:
+            return size <= PUSHED
+        return size <= OWN_STEP if author == self._me else size <= PUSHED and not self._hears(peer, author)
 
     # ── asking ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -164,6 +182,15 @@ class Exchange:
         """It need not be asked for any more."""
         self._asked.pop(key, None)
         self._offers.pop(key, None)
+
+    def forget(self, keys: Iterable[Key]) -> None:
+        """Nobody needs these any more, and nobody is asked for them."""
+        for key in keys:
+            self.held.pop(key, None)
+            self.arrived(key)
+            for link in self.links.values():
+                link.knows.discard(key)
+                link.pulled.discard(key)
 
     def ask_again(self, now: float) -> None:
         """Ask others for what did not come in time."""

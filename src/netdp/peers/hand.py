@@ -22,7 +22,11 @@ from netdp.numerics.arrays import FloatArray
 
 from .ledger.entries import CORRECTS, Entry, correction_of, entry_of, if_broken_off
 from .ledger.losses import is_covered
+from .ledger.store import SHUT
 from .messages import Item, Key, Kind, roster_body, roster_digest, roster_of, signed_bytes
+
+STEP = b"step"
+"""The rising register of what a party publishes in one iteration after the other."""
 
 if TYPE_CHECKING:
     from .identity import Card, Identity
@@ -57,6 +61,8 @@ class Pen:
         for attempt in votes:
             if (held := self._store.contribution(study, attempt)) is not None:
                 items.append(self._sealed(Key(Kind.CONTRIBUTION, attempt, self.me), held.body))
+                steps = [(number, body) for number, body in self._store.risen(study, attempt, STEP) if number < SHUT]
+                items += [self._sealed(Key(Kind.STEP, attempt, self.me, number), body) for number, body in steps]
         return items
 
     def vote(self, attempt: int, roster: Roster) -> Item:
@@ -87,6 +93,9 @@ class Pen:
         if key.kind == Kind.VOTE:
             self._store.put_vote(study.hash, key.attempt, item.body, item.signature)
             return
+        if key.kind == Kind.STEP:
+            self.rise(key.attempt, key.index, {STEP: item.body})
+            return
         if roster is None or item.body[:32] != roster_digest(roster):
             raise NetdpError(
                 f"the neighbours hold our contribution to attempt {key.attempt}, but not the roster we voted for; this folder is "
@@ -96,8 +105,9 @@ class Pen:
         self._store.adopt(study.hash, key.attempt, tuple(key), item.body, item.signature, entry)
 
     def sign(self, key: Key, body: bytes) -> Item:
-        """Sign what follows from what was published: a call for help, a released total, that one is through."""
-        if key.kind not in (Kind.FALLBACK, Kind.TOTAL, Kind.THROUGH):
+        """Sign what follows from what was published, or stands in a register: a call for help, a released total, a step."""
+        written = key.kind == Kind.STEP and self._store.stands(self.study.hash, key.attempt, STEP, key.index) == body
+        if key.kind not in (Kind.FALLBACK, Kind.TOTAL, Kind.THROUGH) and not written:
             raise NetdpError(f"a {key.kind.name.lower()} is not signed here: it must be written down first")
         if key.kind == Kind.TOTAL:  # released once: after a restart, whatever a neighbour says now, it is the same
             body = self.once(key.attempt, b"total" + key.index.to_bytes(8, "big"), body)
@@ -115,6 +125,19 @@ class Pen:
         """What stands in such a register, if it was written."""
         return self._store.register(self.study.hash, attempt, place)
 
+    def rise(self, attempt: int, number: int, bodies: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
+        """Registers that rise together; only where the attempt is paid for, all its iterations at once."""
+        if self._store.contribution(self.study.hash, attempt) is None:
+            raise NetdpError(
+                f"a step of attempt {attempt} would be written before the attempt is entered in the ledger; this folder is "
+                "older than what was sent from it. Stopped: put the newer folder back"
+            )
+        return self._store.rise(self.study.hash, attempt, number, bodies)
+
+    def risen(self, attempt: int, place: bytes) -> list[tuple[int, bytes]]:
+        """What stands in a rising register, the last number first."""
+        return self._store.risen(self.study.hash, attempt, place)
+
     def written(self, attempt: int) -> bytes:
         """The secret half of what was drawn for an attempt."""
         held = self._store.contribution(self.study.hash, attempt)
@@ -126,7 +149,7 @@ class Pen:
         return held.secret
 
     def correct(self, attempt: int, roster: Roster, loss: Mapping[str, Any], realised: Mapping[str, Any]) -> None:
-        """Enter that an attempt cost more than was entered before it began: what really happened, and its loss."""
+        """Enter that an attempt cost something else than was entered before it began: what really happened, and its loss."""
         entered = entry_of(self.study, attempt, roster, self.me)
         before = [
             one.loss

@@ -90,7 +90,16 @@ EVENTS: Mapping[str, Mapping[str, Check]] = {
     "refused": {"peer": _name, "reason": _word},
     "note": {"peer": _name, "reason": _word},
     "evidence": {"peer": _name, "attempt": _count},
-    "status": {"attempt": _count, "links": _count, "votes": _count, "contributions": _count},
+    "status": {
+        "attempt": _count,
+        "links": _count,
+        "votes": _count,
+        "contributions": _count,
+        "iteration": _count,  # of a training; its loss on own rows has no field here
+        "of": _count,
+        "rate": _number,
+        "bytes": _count,
+    },
     "outcome": {
         "ok": _yes,
         "attempt": _count,

@@ -1,8 +1,8 @@
 """What neighbours say to each other, as values, and the bytes they travel as (`wire.proto`).
 
 An *item* is anything that has a key (kind, attempt, author, index). An honest author makes at most one item of a key, so
-items can be kept in a set, passed on, sent twice and received twice. Votes, contributions, fallbacks, totals and
-throughs are signed by their author and passed on by everybody. All others go to one neighbour only, over a link whose two
+items can be kept in a set, passed on, sent twice and received twice. Votes, contributions, fallbacks, totals, throughs
+and steps are signed by their author and passed on by everybody. All others go to one neighbour only, over a link whose two
 ends are known, and need no signature: of these an honest author makes one per key and receiver.
 """
 
@@ -54,11 +54,13 @@ class Kind(IntEnum):
     """Sealed reports that move on, for one neighbour."""
     THROUGH = 10
     """I have done my part of this attempt."""
+    STEP = 11
+    """What its author publishes in one iteration; the index says in which."""
 
     @property
     def is_signed(self) -> bool:
         """Whether it may travel further than from its author to a neighbour."""
-        return self <= Kind.TOTAL or self == Kind.THROUGH
+        return self <= Kind.TOTAL or self in (Kind.THROUGH, Kind.STEP)
 
 
 class Key(NamedTuple):
@@ -134,7 +136,12 @@ def signed_bytes(study: bytes, key: Key, body: bytes) -> bytes:
     >>> len(signed_bytes(bytes(32), Key(Kind.VOTE, 1, 0), b"any length"))
     93
     """
-    return b"netdp item 1\0" + study + struct.pack("<4I", *key) + hashlib.sha256(body).digest()
+    return signed_digest(study, key, hashlib.sha256(body).digest())
+
+
+def signed_digest(study: bytes, key: Key, digest: bytes) -> bytes:
+    """The same from the SHA-256 of the body: so much of a long one is enough to check a signature."""
+    return b"netdp item 1\0" + study + struct.pack("<4I", *key) + digest
 
 
 def roster_body(roster: Sequence[int]) -> bytes:

@@ -14,7 +14,7 @@ from typing import Any
 from .messages import Item, Message
 from .reasons import reason_of
 
-_PROGRESS = ("attempt", "links", "votes", "contributions", "round", "rounds", "done", "progress")
+_PROGRESS = ("attempt", "links", "votes", "contributions", "round", "rounds", "iteration", "done", "progress")
 
 
 class Meter:

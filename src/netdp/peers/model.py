@@ -73,8 +73,8 @@ def _first(error: ValidationError, model: type[BaseModel]) -> Misfit:
     # a word that is not known says more than the one that is missing in its place
     found = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
     # a tagged union puts its tag after the field's name; no file has such a place
-    tags = _tags(model)
-    place = tuple(part for part in found["loc"] if part not in tags)
+    tags = _tags(model, found["loc"])
+    place = (*found["loc"][:1], *(part for part in found["loc"][1:] if part not in tags))
     inner = found.get("ctx", {}).get("error")
     if isinstance(inner, Misfit):
         return Misfit((*place, *inner.place), inner.problem)
@@ -92,11 +92,11 @@ def _first(error: ValidationError, model: type[BaseModel]) -> Misfit:
     return Misfit(place, f"{found['msg']}, got {found['input']!r}")
 
 
-def _tags(model: type[BaseModel]) -> tuple[str, ...]:
-    """The words that tell the members of tagged unions apart: the values of their field `kind`."""
+def _tags(model: type[BaseModel], place: tuple[str | int, ...]) -> tuple[str, ...]:
+    """The words that tell the members of a tagged union apart, where the place is in one: the values of their field `kind`."""
     out: list[str] = []
-    for field in model.model_fields.values():
-        if field.discriminator is not None:
+    for name, field in model.model_fields.items():
+        if field.discriminator is not None and place[:1] == (field.alias or name,):
             for member in get_args(field.annotation):
                 out += get_args(member.model_fields["kind"].annotation)
     return tuple(out)

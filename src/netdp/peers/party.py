@@ -14,9 +14,9 @@ its votes and contributions durable before anybody sees them):
 - it votes once in an attempt, for a roster that has at least `fewest` members and itself;
 - it contributes only to a sealed roster that it voted for, only in the last attempt in which it voted, once, and at most
   `attempts` times in all;
-- it contributes only after it has asked its neighbours what they hold in its name, and takes that for its own. (A
-  neighbour that cannot be reached for `grace` seconds is not waited for. Then a folder that was put back from a backup
-  could draw anew; for the same data that gives the same bytes.)
+- it contributes, and takes a step of training, only after it has asked its neighbours what they hold in its name, and takes
+  that for its own. (A neighbour that cannot be reached for `grace` seconds is not waited for. Then a folder that was put
+  back from a backup could draw anew; for the same data that gives the same bytes.)
 
 **Nothing is lost.** Items are passed on as long as somebody lacks them; on every new link both ends say what they hold
 (`Hello`), so a link may break and a party may come back at any time. A party leaves when all its neighbours hold the
@@ -26,7 +26,7 @@ answer.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from netdp.errors import InvalidValue, NetdpError
@@ -41,6 +41,8 @@ from .versions import agreed, ignores_remarks, refusal, stated
 
 COMPLAINTS = 5
 """How many faults of one link are noted; more are only counted."""
+AHEAD = 2
+"""How many iterations beyond those that are over here an honest party can speak of: see `netdp.peers.spreads.descent`."""
 BEARABLE = 20_000
 """How many useless messages of one neighbour are borne within the study's patience; then it is not read for so long."""
 
@@ -64,7 +66,7 @@ class Party:
         """Neighbours that are not to be read for the study's patience, and why."""
         self._useless: Counter[int] = Counter()
         self._since: dict[int, float] = {}
-        self._exchange = Exchange(self._is_passed_on, terms.patience / 4, self._keeps_last_token)
+        self._exchange = Exchange(self._is_passed_on, terms.patience / 4, self._keeps_last_token, terms.hears, me)
         self._greeted: set[int] = set()
         self._done: set[int] = set()  # who holds the answer, also if it has left since
         self._held = self._exchange.held
@@ -76,11 +78,16 @@ class Party:
         self._fallbacks: set[int] = set()
         self._listening = False
         self._claimed: set[Key] = set()
+        self._completed: Counter[int] = Counter()  # of each attempt, how many iterations are over
+        self._steps: Counter[int] = Counter()  # of each attempt, the last of our own steps that anybody says to hold
+        self._working: Spread | None = None
         self.attempt = 0
         self.deadline = now + terms.gather
         self._leave_by = self._stay_until = float("inf")
         for item in sorted(hand.own(), key=lambda item: item.key):
             self._keep(item)
+            if item.key.kind == Kind.STEP:  # it was made when the one before was over
+                self._completed[item.key.attempt] = max(self._completed[item.key.attempt], item.key.index - 1)
         if self.attempt == 0 and me < terms.n:
             self._vote(1, tuple(range(terms.n)))
         self._advance()
@@ -158,6 +165,8 @@ class Party:
         self._now = now
         self._exchange.ask_again(now)
         self._advance()
+        if self.outcome is None and self._working is not None:  # others may well be as slow
+            self.deadline = max(self.deadline, now + self.terms.patience)
         if self.outcome is None and now >= self.deadline:
             self._give_up()
             self._advance()
@@ -165,6 +174,21 @@ class Party:
     def outbox(self) -> list[tuple[int, Message]]:
         """What to send to whom, in this order; forgotten here once it is taken."""
         return self._exchange.outbox()
+
+    def work(self) -> Callable[[], Any] | None:
+        """Something long that is to be computed, if there is: once, in any thread; then `worked` wants what it gave."""
+        if self._working is not None or self.outcome is not None:
+            return None
+        self._working = next((spread for spread in self._spreads.values() if spread.work is not None), None)
+        return None if self._working is None else self._working.work
+
+    def worked(self, result: Any, now: float) -> None:
+        """What `work` gave is computed."""
+        self._now = now
+        spread, self._working = self._working, None
+        if spread is not None and self.outcome is None:
+            spread.worked(result)
+            self._advance()
 
     @property
     def sent(self) -> set[tuple[int, int, int]]:
@@ -219,15 +243,18 @@ class Party:
         if spread is None:
             wanted = votes.get(self.me, tuple(range(self.terms.n)))
             return [u for u in wanted if votes.get(u) != wanted]
+        if spread.missing:
+            return [u for u in spread.missing if u != self.me]
         said = {key.author for key in self._held if key.kind == Kind.CONTRIBUTION and key.attempt == self.attempt}
         if spread.needs_all and (missing := [u for u in spread.roster if u not in said]):
             return missing
         return [u for u in self.terms.neighbours if not self._exchange.is_greeted(u)]
 
     @property
-    def status(self) -> dict[str, int]:
+    def status(self) -> dict[str, Any]:
         """How far it is: for progress shown to people."""
-        return {
+        spread = self._spreads.get(self.attempt)
+        return ({} if spread is None else spread.progress) | {
             "attempt": self.attempt,
             "links": sum(link.greeted for link in self._exchange.links.values()),
             "votes": len(self._votes[self.attempt]),
@@ -252,6 +279,8 @@ class Party:
         if isinstance(message, Item):
             if message.key.kind.is_signed and self._plausible(message.key):
                 link.knows.add(message.key)
+            if self._is_over(message.key):  # it came too late to be of use, as of everybody's but one it does
+                return False
             return self._take(peer, message)
         if isinstance(message, Announce):
             known = len(link.knows)
@@ -283,6 +312,9 @@ class Party:
         knows = {key for key in hello.have if self._plausible(key) and (key.kind.is_signed or key.author == self.me)}
         # It holds something in our name that we have forgotten: nothing is contributed there before we have seen it.
         self._claimed |= {key for key in knows if key.kind == Kind.CONTRIBUTION and key.author == self.me}
+        for key in hello.have:
+            if key.kind == Kind.STEP and key.author == self.me and self._is_ours(key):
+                self._steps[key.attempt] = max(self._steps[key.attempt], key.index)
         self._greeted.add(peer)
         self._exchange.links[peer].format = format or 0
         self._exchange.greet(peer, knows)
@@ -294,8 +326,23 @@ class Party:
         last = 0 if key.kind.is_signed else self.terms.rounds
         if key.kind == Kind.TOTAL:  # one author may release several tokens
             last = self.terms.releases - 1
+        if key.kind == Kind.STEP:
+            over = self._completed[key.attempt]
+            return self._is_ours(key) and over <= key.index and (key.author == self.me or key.index <= over + AHEAD)
         authors = self.terms.n if key.kind in (Kind.VOTE, Kind.CONTRIBUTION) else self.terms.n + self.terms.others
         return key.author < authors and 1 <= key.attempt <= self.terms.attempts + SPARE and 0 <= key.index <= last
+
+    def _is_ours(self, key: Key) -> bool:
+        """Whether a step belongs to an iteration of the study, and to a party."""
+        return (
+            1 <= key.index <= self.terms.steps
+            and key.author < self.terms.n
+            and 1 <= key.attempt <= self.terms.attempts + SPARE
+        )
+
+    def _is_over(self, key: Key) -> bool:
+        """Whether it is somebody's step of an iteration that nobody needs any more."""
+        return key.kind == Kind.STEP and self._is_ours(key) and key.index < self._completed[key.attempt]
 
     def _take(self, peer: int, item: Item) -> bool:
         """Check an item, keep it, and pass it on; whether it was new."""
@@ -320,7 +367,7 @@ class Party:
             raise Rejected(Reason.EARLY, f"{_named(key)} is of no attempt that is on its way, or beyond its last round")
         if key.kind == Kind.VOTE:
             self._check_roster(key.author, roster_of(item.body))
-        if key.author == self.me and key.kind in (Kind.VOTE, Kind.CONTRIBUTION):
+        if key.author == self.me and key.kind in (Kind.VOTE, Kind.CONTRIBUTION, Kind.STEP):
             self._hand.adopt(item, self._votes[key.attempt].get(self.me))
             self.notes.append(f"taken back from party {peer}: our own {key.kind.name.lower()} of attempt {key.attempt}")
         self._exchange.arrived(key)
@@ -340,12 +387,18 @@ class Party:
                     f"party {peer} holds another {key.kind.name.lower()} of attempt {key.attempt} signed by this very party: "
                     "its keys are in use elsewhere, or its folder was restored from a backup after it had sent; stopped"
                 )
-            if key not in self.evidence:
+            if key not in self.evidence and not self._is_known_cheat(key):
                 self.evidence[key] = Evidence(held, item)
                 self.notes.append(f"refused: {what}; the first stands, both are kept as proof that it cheats")
         elif key.author != peer:
             raise Rejected(Reason.LINK, f"{_named(key)} came over a link of party {peer}")
         raise Rejected(Reason.SECOND, f"{what}; the first stands")
+
+    def _is_known_cheat(self, key: Key) -> bool:
+        """Whether it said two things in some iteration already: one proof is enough, steps may be many and long."""
+        return key.kind == Kind.STEP and any(
+            one.kind == Kind.STEP and one.author == key.author for one in self.evidence
+        )
 
     def _is_due(self, key: Key) -> bool:
         """Whether a state or token belongs to a sealed roster; who sends one has sent us all votes of it before."""
@@ -419,7 +472,8 @@ class Party:
             mine = votes.get(self.me)
             roster = mine if mine in complete else complete[0]
             self._sealed[attempt] = roster
-            self._spreads[attempt] = self._hand.spread(attempt, roster)
+            spread = self._spreads[attempt] = self._hand.spread(attempt, roster)
+            self._completed[attempt] = spread.completed
             self._pass_on_contributions(attempt)
             if self.me >= self.terms.n:
                 self.attempt = max(self.attempt, attempt)
@@ -446,17 +500,41 @@ class Party:
                 item = self._hand.sign(key, body)
                 self._keep(item)
                 self._exchange.pass_on(item)
+            for key in moves.shown:
+                self._exchange.show(key)
             if moves.addressed or moves.published or moves.waits:
                 self.deadline = max(self.deadline, self._now + self.terms.patience)
+            if spread.completed > self._completed[attempt]:
+                self._forget_steps(attempt, spread.completed)
             if spread.answer is not None:
                 self._finish(spread.answer)
+                return
+            if spread.over is not None:
+                self._end(spread.over)
                 return
             if spread.stuck and not spread.passes_on:
                 self._call_for_help(attempt)
 
+    def _forget_steps(self, attempt: int, completed: int) -> None:
+        """Iterations are over: nobody lacks a step of those before the last of them, and memory stays level."""
+        first, self._completed[attempt] = self._completed[attempt], completed
+        members = self._sealed[attempt]
+        self._exchange.forget(
+            Key(Kind.STEP, attempt, u, index) for index in range(max(first, 1), completed) for u in members
+        )
+        # honest neighbours send each step once, most of them when it is known already: that much is no burden
+        for peer in self._useless:
+            self._useless[peer] = max(0, self._useless[peer] - 4 * len(members) * (completed - first))
+
     @property
     def _moment(self) -> Moment:
-        return Moment(self._now, frozenset(peer for peer, link in self._exchange.links.items() if link.greeted))
+        linked = frozenset(peer for peer, link in self._exchange.links.items() if link.greeted)
+        return Moment(self._now, linked, self._has_asked, self._steps[self.attempt])
+
+    @property
+    def _has_asked(self) -> bool:
+        """Whether the neighbours have said what they hold in our name, or were waited for long enough."""
+        return self._greeted.issuperset(self.terms.neighbours) or self._now >= self._born + self.terms.grace
 
     def _contribute(self) -> None:
         attempt = self.attempt
@@ -467,8 +545,7 @@ class Party:
             return
         if Key(Kind.CONTRIBUTION, attempt, self.me) in self._claimed:
             return
-        asked_all = self._greeted.issuperset(self.terms.neighbours)
-        if not asked_all and self._now < self._born + self.terms.grace:
+        if not self._has_asked:
             return
         if len(self._mine) >= self.terms.attempts:
             self._end(f"all {self.terms.attempts} attempts that the study allows are used up")
@@ -480,6 +557,9 @@ class Party:
     def _give_up(self) -> None:
         """The time of this attempt is over."""
         attempt, spread = self.attempt, self._spreads.get(self.attempt)
+        if spread is not None and (late := spread.why_late()) is not None:
+            self._end(late)
+            return
         if spread is not None and spread.can_fall_back and not spread.passes_on:
             self._call_for_help(attempt)
             return
@@ -569,6 +649,8 @@ class Party:
         return (shown + (f" and {len(parties) - 6} more" if len(parties) > 6 else "")) or "nobody"
 
     def _end(self, reason: str) -> None:
+        for spread in self._spreads.values():
+            spread.leave()
         self.outcome = Ended(reason, len(self._mine))
         self._leave_by = self._now
 

@@ -28,6 +28,7 @@ from netdp.numerics.arrays import FloatArray
 
 from .hand import Pen
 from .identity import Identity
+from .ledger import descent_losses
 from .ledger.entries import CORRECTS, in_force, total
 from .ledger.store import Store
 from .log import opened_privately
@@ -95,6 +96,7 @@ class Peer:
         self._stopping = False
         pen = self._pen = Pen(identity, study, store, rows)
         self.me = pen.me
+        self._near = {v: frozenset(study.neighbours(v)) for v in study.neighbours(self.me)}
         terms = Terms(
             study=study.hash,
             n=study.n,
@@ -112,6 +114,8 @@ class Peer:
             name=lambda u: study.everybody[u],
             others=len(study.everybody) - study.n,
             tolerates=study.running.tolerates,
+            steps=study.running.most_steps(),
+            hears=self._hears,
             grace=study.timing.patience / 2,
         )
         self._cards = study.cards
@@ -121,6 +125,7 @@ class Peer:
         self._changed = asyncio.Event()
         self._waking, self._told = 0.0, float("-inf")
         self._failure: BaseException | None = None
+        self._computing: asyncio.Task[None] | None = None
         self._record = None if record is None else _private(record)
         self.party = Party(self.me, terms, pen, self._clock.time())
         self._outcome: dict[str, Any] | None = None
@@ -238,12 +243,14 @@ class Peer:
             self._failure = problem
             self._changed.set()
             return
+        if self._computing is None and (work := self.party.work()) is not None:
+            self._computing = asyncio.ensure_future(self._compute(work))
         for to, message in self.party.outbox():
             link = self._links.get(to)
             if link is not None:
                 link.waiting.append(message)
                 link.something.set()
-                if _is_urgent(message):
+                if _is_urgent(message) or self._is_awaited(to, message):
                     link.urgent.set()
         for peer, reason in self.party.refusals:
             self._report({"event": "refused", "peer": self.study.everybody[peer], "reason": reason})
@@ -260,7 +267,31 @@ class Peer:
             self._changed.set()
         if (now := self._clock.time()) >= self._told + self._every:
             self._told = now
-            self._report({"event": "status", **self.party.status})
+            self._report({"event": "status", **self._status()})
+
+    def _is_awaited(self, to: int, message: Message) -> bool:
+        """Whether it announces a step that this neighbour cannot have from its author."""
+        steps = [key.author for key in message.keys if key.kind == Kind.STEP] if isinstance(message, Announce) else []
+        return any(author == self.me or not self._hears(to, author) for author in steps)
+
+    def _status(self) -> dict[str, Any]:
+        """How far the party is; of a training also what it has sent, and for whom it waits."""
+        status = self.party.status
+        if "iteration" in status:
+            waiting = [self.study.everybody[u] for u in self.party.waiting_for]
+            status |= {"bytes": self.meter.bytes["out"], "waiting": waiting}
+        return status
+
+    async def _compute(self, work: Callable[[], Any]) -> None:
+        """Something long, in a thread of its own: links live on meanwhile. It reads nothing that changes, and writes nothing."""
+        try:
+            result = await asyncio.to_thread(work)
+        except Exception as problem:  # ends the peer
+            self._failure = problem
+            self._changed.set()
+            return
+        self._computing = None
+        self._do(lambda: self.party.worked(result, self._clock.time()))
 
     async def _sending(self, peer: int, link: _Link) -> None:
         """Send what waits for a neighbour, several messages at once."""
@@ -298,6 +329,10 @@ class Peer:
         link = self._links.pop(peer, None)
         if link is not None and link.task is not None:
             link.task.cancel()
+
+    def _hears(self, peer: int, author: int) -> bool:
+        """Whether a neighbour is linked to an author too."""
+        return author in self._near[peer]
 
     def _verify(self, item: Item) -> bool:
         key = item.key
@@ -365,8 +400,10 @@ class Peer:
             if loss is not None:
                 self._pen.correct(attempt, roster, loss, realised)
             self.store.set_ended(self.study.hash, attempt)
-        entered = [entry.attempt for entry in self.store.entries_of(self.study.hash)]
-        return sorted({attempt % CORRECTS for attempt in entered if attempt > CORRECTS})
+        entered = self.store.entries_of(self.study.hash)
+        # a training that broke off cost less than was entered
+        worse = [entry.attempt for entry in entered if entry.loss["kind"] != descent_losses.KIND]
+        return sorted({attempt % CORRECTS for attempt in worse if attempt > CORRECTS})
 
     def _brief(self, outcome: dict[str, Any]) -> dict[str, Any]:
         """The outcome as it is reported: a very long answer by the first of the roster only; all keep it in their folder."""

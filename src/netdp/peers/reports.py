@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from .streams import Words
     from .study.task import Task
+    from .study.training import Training
 
 DROPPED = ("copies", "sealed", "unreadable", "surplus")
 """Why the curator drops something: it came before, it does not open, it is no report, there are more than parties."""
@@ -50,7 +51,7 @@ _CUT = struct.Struct("<III")
 class Reports:
     """How the values of a study become reports, and reports an estimate."""
 
-    def __init__(self, task: Task, epsilon0: float, grid: float) -> None:
+    def __init__(self, task: Task | Training, epsilon0: float, grid: float) -> None:
         self.dimension = task.dimension
         self.is_numeric = task.is_numeric
         self.mechanism: Any = (

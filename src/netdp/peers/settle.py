@@ -16,12 +16,14 @@ import socket
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from netdp.errors import InvalidValue, NetdpError, Refused
+from netdp.models.schema import text_of
 
 from .identity import Identity
 from .study import Study, signatures
-from .study.rows import read_rows
+from .study.rows import PARQUET, read_rows
 
 
 def free_ports(count: int) -> list[int]:
@@ -82,9 +84,12 @@ def _policy_for(study: Study) -> str:
 
 
 def deal(study: Study, data: Path, folder: Path) -> dict[str, Path]:
-    """Everybody's own file: NAME.csv of a folder, or the rows of one table whose column `party` says whose they are."""
+    """Everybody's own file: NAME.csv of a folder, or the rows of one table whose column `party` says whose they are.
+
+    Parquet will do as well as CSV.
+    """
     if data.is_dir():
-        files = {name: data / f"{name}.csv" for name in study.names}
+        files = {name: _own_file(data, name) for name in study.names}
         missing = [name for name, file in files.items() if not file.is_file()]
         if missing:
             raise InvalidValue(
@@ -94,11 +99,12 @@ def deal(study: Study, data: Path, folder: Path) -> dict[str, Path]:
             study.task.rows(file)  # refuses what the study does not take
         return files
     rows = read_rows(data, ["party", *study.task.needed])
-    own: dict[str, list[Mapping[str, str]]] = {name: [] for name in study.names}
+    own: dict[str, list[Mapping[str, Any]]] = {name: [] for name in study.names}
     for row in rows:
-        if row["party"] not in own:
-            raise InvalidValue(f"{row.place}: {row['party']!r} is no party of the study; its column party names one")
-        own[row["party"]].append(row)
+        whose = text_of(row["party"])
+        if whose not in own:
+            raise InvalidValue(f"{row.place}: {whose!r} is no party of the study; its column party names one")
+        own[whose].append(row)
     for name, its in own.items():
         try:
             study.task.rows(its)
@@ -110,8 +116,19 @@ def deal(study: Study, data: Path, folder: Path) -> dict[str, Path]:
         with open(os.open(files[name], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", newline="") as out:
             writer = csv.DictWriter(out, study.task.needed or ["party"], extrasaction="ignore")
             writer.writeheader()
-            writer.writerows(its)
+            # as a table of texts says it: true for True
+            writer.writerows(
+                {key: text_of(cell) if isinstance(cell, bool) else cell for key, cell in row.items()} for row in its
+            )
     return files
+
+
+def _own_file(folder: Path, name: str) -> Path:
+    """A party's file in a folder: CSV or Parquet, if there is no doubt."""
+    found = [folder / f"{name}{end}" for end in (".csv", *PARQUET) if (folder / f"{name}{end}").is_file()]
+    if len(found) > 1:
+        raise InvalidValue(f"{folder} has {' and '.join(file.name for file in found)}; every party has one file")
+    return found[0] if found else folder / f"{name}.csv"
 
 
 @contextlib.contextmanager

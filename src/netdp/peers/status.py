@@ -250,6 +250,9 @@ def lines(found: Look, home: Path) -> list[str]:
         out.append(
             f"attempt     {state['attempt']}: {state.get('votes', 0)} votes, {state.get('contributions', 0)} contributions here"
         )
+    if "iteration" in state and "of" in state:
+        rate = f", {state['rate']:.2g} a second" if state.get("rate") and found.running else ""
+        out.append(f"training    iteration {state['iteration']} of {state['of']}{rate}")
     if state.get("waiting") and "outcome" not in state:
         more = f" and {state['waiting_more']} more" if state.get("waiting_more") else ""
         out.append(

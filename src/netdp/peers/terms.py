@@ -52,6 +52,10 @@ class Terms:
     """How many take part besides the parties (a curator): their numbers come after."""
     tolerates: bool = False
     """Whether an attempt in which numbers got lost on their way may be followed by another one."""
+    steps: int = 0
+    """In how many iterations a party publishes, where there are any: no honest step has a larger index."""
+    hears: Callable[[int, int], bool] = lambda peer, author: False
+    """Whether a neighbour is linked to an author too."""
     grace: float = 1.0
     """Seconds to wait for the neighbours' word before a first contribution, if some of them cannot be reached."""
 

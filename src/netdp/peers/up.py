@@ -34,7 +34,10 @@ from netdp.views.token import TokenTranscript
 from .learned import Learned, learned_in
 from .ledger.store import Store
 from .settle import deal, settle, workplace
+from .so_far import SoFar, together, training_words
 from .study import Study
+from .study.training import Training
+from .trained import check_free, write_model
 from .walked import Walked, walked_in
 
 ANSWERED, FAILED, REFUSED, ENDED = 0, 1, 2, 3
@@ -58,11 +61,13 @@ class Progress:
 
     n: int
     listening: set[str] = field(default_factory=set)
-    status: dict[str, dict[str, int]] = field(default_factory=dict)
+    status: dict[str, dict[str, Any]] = field(default_factory=dict)
     outcomes: dict[str, dict[str, Any]] = field(default_factory=dict)
     restarts: dict[str, int] = field(default_factory=dict)
     gone: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    so_far: SoFar | None = None
+    """Of a training: what its iterations have revealed."""
 
     def lacking(self, names: Iterable[str]) -> list[str]:
         """Who of these may still come to an outcome."""
@@ -74,6 +79,8 @@ class Progress:
         linked = sum(status.get("links", 0) > 0 for status in self.status.values())
         held = min((status.get("contributions", 0) for status in self.status.values()), default=0)
         parts = [f"{len(self.listening)} of {self.n} listening", f"{linked} linked", f"all hold {held} contributions"]
+        if (trained := together(self.status)) is not None:
+            parts = [training_words(trained, self.so_far)]
         parts += [f"{len(self.outcomes)} have the answer"] if self.outcomes else []
         parts += [f"{sum(self.restarts.values())} restarts"] if self.restarts else []
         return ", ".join(parts)
@@ -94,6 +101,10 @@ class UpResult:
     """Those of the parties that are gone who declined."""
     silent: dict[str, dict[str, Any]] = field(default_factory=dict)
     """What parties without an outcome had spent, from their ledgers."""
+    files: dict[str, Path] = field(default_factory=dict)
+    """Of a training: where the model and its card were written."""
+    bytes: dict[str, int] = field(default_factory=dict)
+    """Of a training: what each party has sent, when it last told."""
 
     @property
     def answered(self) -> dict[str, dict[str, Any]]:
@@ -169,6 +180,7 @@ class UpResult:
                 "assumptions": list(promised.assumptions),
             },
             "transcript": {"rounds": transcript.rounds, "messages": len(transcript)},
+            **({"bytes_sent": dict(self.bytes)} if self.bytes else {}),
             **({} if self.learned is None else {"learned": self.learned.to_dict()}),
             **({} if self.walked is None else {"walked": self.walked.to_dict()}),
             "parties": {
@@ -182,6 +194,7 @@ class UpResult:
             },
             "notes": list(self.notes),
             "seconds": {name: round(spent, 3) for name, spent in self.seconds.items()},
+            **({"files": {name: str(path) for name, path in self.files.items()}} if self.files else {}),
         }
 
 
@@ -235,9 +248,10 @@ def party_process(home: str, study: str, data: str | None, events: Connection, r
 
     frames = None if record is None else Path(record)
     try:
-        told = run_peer(
-            prepare(Path(home), Path(study), None if data is None else Path(data), report=report, record=frames)
-        )
+        peer = prepare(Path(home), Path(study), None if data is None else Path(data), report=report, record=frames)
+        told = run_peer(peer)
+        if told["ok"]:
+            write_model(peer.study, Path(home))
     except (NetdpError, OSError) as problem:
         give_up(problem)
     os._exit(ANSWERED if told["ok"] else ENDED)
@@ -264,7 +278,7 @@ def up(
     names = list(study.everybody if only is None else only)
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(list(PRELOADED))
-    progress = Progress(len(study.everybody))
+    progress = Progress(len(study.everybody), so_far=None if watch is None else SoFar(study).begin())
     running: dict[str, tuple[Any, Connection]] = {}
     refused: set[str] = set()
     again: dict[str, float] = {}  # who is to be started again, and when
@@ -332,6 +346,7 @@ def up(
     return UpResult(
         study, progress.outcomes, progress.restarts, progress.gone, tuple(progress.notes), seconds,
         frozenset(refused), {name: told for name in silent if (told := _ledger_of(study, folder / name)) is not None},
+        bytes={name: int(status["bytes"]) for name, status in progress.status.items() if "bytes" in status},
     )  # fmt: skip
 
 
@@ -405,9 +420,17 @@ def run_study(
     watch: Watch | None = None,
     target: Target = party_process,
     record: Path | None = None,
+    out: Path | None = None,
 ) -> UpResult:
-    """`netdp up`: read a study or draft, make what it lacks, run all of it on this machine."""
+    """`netdp up`: read a study or draft, make what it lacks, run all of it on this machine.
+
+    out   of a training: the folder for the model and its card, which are in the parties' homes, too
+    """
     draft = Study.read(path)
+    if out is not None and not isinstance(draft.task, Training):
+        raise InvalidValue(f"--out {out} is for a model, and this study asks for {draft.task.describe()}; leave it out")
+    if out is not None:
+        check_free(out, draft)
     with workplace(folder) as place:
         began = time.monotonic()
         if draft.is_complete:
@@ -424,6 +447,9 @@ def run_study(
         settled = time.monotonic() - began
         result = up(study, study_path, files, place, restart=restart, watch=watch, target=target, record=record)
         result.seconds["settling"] = settled
+        for name in result.answered if isinstance(study.task, Training) else ():
+            result.files.update(write_model(study, place / name, out) or {})
+            break
         return result
 
 

@@ -7,9 +7,12 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.table import Table
 
+from netdp.models.card import counted_words
+from netdp.peers.study import Training
 from netdp.peers.up import UpResult
 from netdp.privacy.readable import readable
 from netdp.protocols import Gossip, RandomizedGossip
+from netdp.utility.descent_cost import size
 
 LOOPBACK = "real processes with encrypted links, all on this machine; nothing was trusted with everybody's data"
 _MOST_LINES = 24
@@ -30,9 +33,12 @@ def run_rows(result: UpResult) -> list[tuple[str, str, str]]:
         out.append((f"ε at δ = {guarantee['delta']:g}", readable(float(spent)), f"{who} learned at most{promised}"))
     out += _in_real_numbers(result) + _by_distance(result)
     out += _shuffled(result) + _walked(result)
-    carried = f"over {study.graph.m:,} links, "
-    carried += "two in every exchange" if result.learned else f"in {told['transcript']['rounds']} rounds"
-    out.append(("messages", f"{told['transcript']['messages']:,}", carried))
+    if isinstance(study.task, Training):
+        out.append(_rounds(result))
+    else:
+        carried = f"over {study.graph.m:,} links, "
+        carried += "two in every exchange" if result.learned else f"in {told['transcript']['rounds']} rounds"
+        out.append(("messages", f"{told['transcript']['messages']:,}", carried))
     if restarts := {name: count for name, count in result.restarts.items() if count}:
         out.append(("restarted", str(sum(restarts.values())), _names(list(restarts))))
     if result.gone:
@@ -96,7 +102,12 @@ def _answer(result: UpResult, told: dict[str, Any]) -> list[tuple[str, str, str]
     if isinstance(study.protocol(), Gossip | RandomizedGossip):
         # what a party ends with is for its own eyes: side by side they would tell more than is certified
         held = "one party's estimate; each of the others has its own, and keeps it to itself"
-    for i, (name, value) in enumerate(answer_lines(answer)[:_MOST_LINES]):
+    if answer["kind"] == "train":
+        out.append(
+            ("model", str(answer["model"]), f"{answer['parameters']:,} numbers; {held.replace('answer', 'model')}")
+        )
+        out += _evaluated(answer["evaluation"])
+    for i, (name, value) in enumerate([] if answer["kind"] == "train" else answer_lines(answer)[:_MOST_LINES]):
         out.append((name, value, held if i == 0 else ""))
     noise, records = study.noise(len(roster)), answer.get("records")
     exact = study.task.error(noise, len(roster))
@@ -109,6 +120,26 @@ def _answer(result: UpResult, told: dict[str, Any]) -> list[tuple[str, str, str]
     allowed = f"a party may publish {study.privacy.attempts} times; each counts"
     out.append(("attempts", str(told["attempt"]), allowed if study.privacy.attempts > 1 else ""))
     return out
+
+
+def _rounds(result: UpResult) -> tuple[str, str, str]:
+    """How often all parties of a training published, and what they sent."""
+    study = result.study
+    sent = f"every party sent up to {size(max(result.bytes.values()))}" if result.bytes else ""
+    counted = "the last one counts held-out rows" if study.running.most_steps() > study.settings.iterations else ""
+    return ("rounds", f"{study.running.most_steps():,}", "; ".join(part for part in (counted, sent) if part))
+
+
+def _evaluated(found: dict[str, Any] | None) -> list[tuple[str, str, str]]:
+    """How good a trained model is on held-out rows, with the noise of that."""
+    if found is None:
+        return [("accuracy", "unknown", "no rows were held out")]
+    what = "accuracy" if "accuracy" in found else "error"
+    value = found.get("accuracy", found.get("rmse"))
+    if value is None:
+        return [(what, "unknown", found["why"])]
+    said = f"on about {counted_words(found)}, held out; noise moves it by {found['noise']:.2g}"
+    return [(what, f"{value:.3f}" if what == "accuracy" else f"{value:,.4g}", said)]
 
 
 def _in_real_numbers(result: UpResult) -> list[tuple[str, str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .base import Desk, Running, Wish
+from .descent import DescentRunning
 from .gossip import GossipRunning
 from .masked import MaskedRunning
 from .randomized import RandomizedRunning
@@ -20,6 +21,7 @@ _KINDS: tuple[type[Running], ...] = (
     GossipRunning,
     RandomizedRunning,
     ShuffleRunning,
+    DescentRunning,
 )
 RUNNING: dict[str, type[Running]] = {made.kind: made for made in _KINDS}
 """By kind; the first is what a study runs unless it says otherwise."""

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ..spreads.base import Spread
     from ..study import Study
     from ..study.task import Task
+    from ..study.training import Training
 
 NUMBERS = ("sum", "mean", "variance", "histogram", "table")
 """Tasks that are sums of numbers."""
@@ -66,12 +67,18 @@ class Desk(Interface):
     def noted(self, attempt: int, place: bytes) -> bytes | None:
         """What stands in such a register, if it was written."""
 
+    def rise(self, attempt: int, number: int, bodies: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
+        """Registers that rise together, durable before it returns: of each number the first body stands, a lower one is refused."""
+
+    def risen(self, attempt: int, place: bytes) -> list[tuple[int, bytes]]:
+        """What stands in a rising register, the last number first: two of them."""
+
 
 @dataclass(frozen=True)
 class Wish:
     """What a study is planned for."""
 
-    task: Task
+    task: Task | Training
     graph: Graph
     epsilon: float
     delta: float
@@ -218,6 +225,10 @@ class Running(ABC):
         """How many totals one author may release."""
         return 1
 
+    def most_steps(self) -> int:
+        """In how many iterations a party publishes, where there are any."""
+        return 0
+
     def most_rounds(self) -> int:
         """No state, token, offer or bundle of an honest party has a larger index."""
         return int(getattr(self.protocol(), "rounds", 0))
@@ -256,7 +267,7 @@ class Running(ABC):
         return found
 
     def recomputed(self, attempt: int, roster: Roster, me: int, realised: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The loss of an attempt as it really went, where that may be more than was entered before; None where it is not."""
+        """The loss of an attempt as it really went, where that is not what was entered before; None where it is."""
         return None
 
     # ── planning ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -277,6 +288,6 @@ class Running(ABC):
         return made
 
 
-def with_task(loss: Guarantee, task: Task) -> Guarantee:
+def with_task(loss: Guarantee, task: Task | Training) -> Guarantee:
     """A promise, with what the task adds to its assumptions."""
-    return replace(loss, assumptions=(*loss.assumptions, task.admitted))
+    return replace(loss, assumptions=(*loss.assumptions, *task.assumed, task.admitted))

@@ -92,7 +92,7 @@ def carry_over(store: Store, carried: Carried, taken: str, card: Card) -> None:
     sign = _signing(store)
     check(carried, card)
     with store._writing("written") as database:
-        for table in ("ledger", "contributions", "votes", "registers", "records"):
+        for table in ("ledger", "contributions", "votes", "registers", "records", "rising"):
             if database.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is not None:
                 raise Refused(f"{store.path} is in use already; a backup is restored into a new home only")
         database.executemany("INSERT INTO ledger VALUES (?, ?, ?, ?, ?, ?, ?)", carried.rows)

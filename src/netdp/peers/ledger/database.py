@@ -21,8 +21,11 @@ from netdp.errors import NetdpError
 
 APPLICATION = 0x6E647031
 """Marks the file as a netdp store ("ndp1")."""
-FORMAT = 2
-"""1: without registers and records. A file of format 1 is brought up to this one when it is opened for writing."""
+FORMAT = 3
+"""1: without registers and records; 2: without rising registers. An older file is brought up to this format when it is opened for
+writing."""
+SINCE = {"registers": 2, "records": 2, "rising": 3}
+"""The formats that brought tables, where it was not the first."""
 
 _TABLES = """
 CREATE TABLE ledger (row INTEGER PRIMARY KEY, study BLOB NOT NULL, attempt INTEGER NOT NULL, entry TEXT NOT NULL,
@@ -41,6 +44,11 @@ CREATE TABLE registers (study BLOB NOT NULL, attempt INTEGER NOT NULL, place BLO
     PRIMARY KEY (study, attempt, place)) WITHOUT ROWID;
 CREATE TABLE records (number INTEGER PRIMARY KEY, text TEXT NOT NULL, signature BLOB NOT NULL);
 """
+_RISING = """
+CREATE TABLE rising (study BLOB NOT NULL, attempt INTEGER NOT NULL, place BLOB NOT NULL, number INTEGER NOT NULL,
+    body BLOB NOT NULL, PRIMARY KEY (study, attempt, place, number));
+"""
+_ADDED = {2: _REGISTERS, 3: _RISING}
 # INSERT OR REPLACE deletes without asking delete triggers: hence the triggers before INSERT
 TRIGGERS = {
     "ledger_next": "BEFORE INSERT ON ledger WHEN NEW.row IS NOT (SELECT COALESCE(MAX(row), 0) + 1 FROM ledger) "
@@ -63,7 +71,17 @@ TRIGGERS = {
     "(SELECT COALESCE(MAX(number), 0) + 1 FROM records)",
     "records_same": "BEFORE UPDATE ON records",
     "records_kept": "BEFORE DELETE ON records",
+    "rising_next": "BEFORE INSERT ON rising WHEN EXISTS (SELECT 1 FROM rising WHERE study = NEW.study "
+    "AND attempt = NEW.attempt AND place = NEW.place AND number >= NEW.number)",
+    "rising_same": "BEFORE UPDATE ON rising",
+    "rising_kept": "BEFORE DELETE ON rising WHEN (SELECT COUNT(*) FROM rising WHERE study = OLD.study "
+    "AND attempt = OLD.attempt AND place = OLD.place AND number > OLD.number) < 2",
 }
+
+
+def triggers_of(format: int) -> list[str]:
+    """The names of the triggers that a file of some format has."""
+    return [name for name in TRIGGERS if SINCE.get(name.split("_")[0], 1) <= format]
 
 
 def trigger(name: str) -> str:
@@ -143,8 +161,8 @@ def create(path: Path) -> None:
     try:
         triggers = "".join(f"{trigger(name)};\n" for name in TRIGGERS)
         database.executescript(
-            f"BEGIN; PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {FORMAT}; {_TABLES} {_REGISTERS} {triggers} "
-            "COMMIT;"
+            f"BEGIN; PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {FORMAT}; {_TABLES} {_REGISTERS} {_RISING} "
+            f"{triggers} COMMIT;"
         )
     finally:
         database.close()
@@ -171,10 +189,13 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def upgrade(database: sqlite3.Connection) -> None:
-    """Bring a file of format 1 up to the present one: it had no registers and no records."""
-    if database.execute("PRAGMA user_version").fetchone()[0] == 1:
-        triggers = "".join(f"{trigger(name)};\n" for name in TRIGGERS if name.startswith(("registers_", "records_")))
-        database.executescript(f"BEGIN IMMEDIATE; {_REGISTERS} {triggers} PRAGMA user_version = {FORMAT}; COMMIT;")
+    """Bring an older file up to the present format: it lacks some tables, which are empty at first."""
+    found = database.execute("PRAGMA user_version").fetchone()[0]
+    if found < FORMAT:
+        tables = "".join(table for since, table in _ADDED.items() if since > found)
+        lacking = [name for name in TRIGGERS if name not in triggers_of(found)]
+        triggers = "".join(f"{trigger(name)};\n" for name in lacking)
+        database.executescript(f"BEGIN IMMEDIATE; {tables} {triggers} PRAGMA user_version = {FORMAT}; COMMIT;")
 
 
 def check_private(path: Path) -> None:
@@ -194,7 +215,7 @@ def check_format(path: Path, database: sqlite3.Connection) -> None:
     version = database.execute("PRAGMA user_version").fetchone()[0]
     if mark != APPLICATION:
         raise StoreFailed(f"{path} is a database, but not of a netdp peer; name the peer.db of a peer's home")
-    if version not in (1, FORMAT):
+    if not 1 <= version <= FORMAT:
         raise StoreFailed(
             f"{path} has format {version}, this netdp knows format {FORMAT}; use the version that wrote it"
         )

@@ -1,11 +1,13 @@
 """What an entry of a ledger keeps of a protocol, and the privacy curve that is computed from it again.
 
-Three kinds of loss, each a small dictionary:
+Four kinds of loss, each a small dictionary:
 
     {"kind": "masked-sum", "share", "distance", "dimension"}   a sum under pads between all pairs: noise of all but the coalition
     {"kind": "local", "share", "distance", "dimension"}        own noise only, against everybody
     {"kind": "profile", "curves", "single", "sizes", "any"}    tables: against each party alone, any so many, all others;
                                                                and "broken": the same, if nobody knows how it ended
+    {"kind": "masked-descent", …}                              many sums under pads, in which somebody takes part at times
+                                                               (`netdp.peers.ledger.descent_losses`)
 
 `share` is the variance of one party's discrete Gaussian in squared grid steps, `distance` how far (L2, in grid steps) what a
 party adds can move, `dimension` how many numbers it has.
@@ -39,6 +41,8 @@ from netdp.numerics.arrays import UNIT, FloatArray
 from netdp.privacy import Curve, GaussianCurve, Guarantee, ProfileCurve, SharedCurve
 from netdp.privacy.profile import composed
 from netdp.protocols import Gossip, MaskedSum, Protocol, RingSum
+
+from . import descent_losses
 
 NO_BOUND = ProfileCurve([0.0], [1.0])
 """The curve of a loss of which nothing is proved: ε is infinite at every δ < 1."""
@@ -233,8 +237,12 @@ def check_loss(loss: Any, roster: Sequence[str], me: str) -> None:
         which = [*loss["single"].values(), *loss["sizes"].values(), *([] if loss["any"] is None else [loss["any"]])]
         if not all(type(i) is int and 0 <= i < known for i in which):
             raise InvalidValue(f"a profile points to curves that it does not have: {which}")
+    elif kind == descent_losses.KIND:
+        descent_losses.check_descent(loss)
     else:
-        raise InvalidValue(f"unknown kind of loss {kind!r} in an entry; this netdp knows masked-sum, local and profile")
+        raise InvalidValue(
+            f"unknown kind of loss {kind!r} in an entry; this netdp knows masked-sum, masked-descent, local and profile"
+        )
 
 
 # ── from what is kept to a curve ──────────────────────────────────────────────────────────────────────────────────────
@@ -254,6 +262,8 @@ def seen(loss: Mapping[str, Any], roster: Sequence[str], me: str, against: int |
     if loss["kind"] in ("masked-sum", "local"):
         size = m - inside if loss["kind"] == "masked-sum" else 1
         return Release(loss["share"], size, loss["distance"], loss["dimension"])
+    if loss["kind"] == descent_losses.KIND:
+        return descent_losses.descent_curve(loss, m - inside)
     if isinstance(against, str) and against in loss["single"]:
         return _read_table(loss["curves"][loss["single"][against]])
     if inside <= 1:
@@ -267,6 +277,8 @@ def is_covered(loss: Mapping[str, Any], by: Mapping[str, Any]) -> bool:
     """Whether one loss is nowhere above another one of the same attempt, against whomever; False where that is not plain to see."""
     if loss == by:
         return True
+    if loss["kind"] == by["kind"] == descent_losses.KIND:
+        return descent_losses.is_covered(loss, by)
     if not loss["kind"] == by["kind"] == "profile" or set(loss["single"]) != set(by["single"]):
         return False
     others = tuple(loss["single"])

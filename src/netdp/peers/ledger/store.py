@@ -27,7 +27,7 @@ import json
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date
@@ -38,7 +38,6 @@ from netdp.errors import InvalidValue, Refused
 
 from . import seams
 from .database import (
-    TRIGGERS,
     StoreFailed,
     check_format,
     check_private,
@@ -47,12 +46,15 @@ from .database import (
     failing,
     locked,
     trigger,
+    triggers_of,
     upgrade,
 )
 from .entries import START, Entry, LedgerBroken, as_it_stands, between, canonical, check_chain, head_message, link
 
 ENDED = b"netdp ended"
 """The register that says that the end of an attempt is known."""
+SHUT = 1 << 62
+"""A rising register with this number does not rise any more."""
 
 
 class Verifier(Protocol):
@@ -330,6 +332,57 @@ class Store:
         )
         return None if row is None else bytes(row[0])
 
+    def rise(self, study: bytes, attempt: int, number: int, bodies: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
+        """Registers that rise together, in one transaction: durable when this returns, and what it gives is what stands there.
+
+        Of every place the first body ever written under a number stays, and after a number none that is lower is ever written:
+        it is refused. The last two numbers are kept.
+        """
+        stand: dict[bytes, bytes] = {}
+        with self._writing("written") as database:
+            for place, body in bodies.items():
+                where = (study, attempt, place)
+                rows = database.execute(
+                    "SELECT number FROM rising WHERE study = ? AND attempt = ? AND place = ? ORDER BY number DESC",
+                    where,
+                ).fetchall()
+                highest = rows[0][0] if rows else 0
+                if (number,) in rows:
+                    found = database.execute(
+                        "SELECT body FROM rising WHERE study = ? AND attempt = ? AND place = ? AND number = ?",
+                        (*where, number),
+                    ).fetchone()
+                    stand[place] = bytes(found[0])
+                    continue
+                if number <= highest:
+                    said = "was shut for good" if highest == SHUT else f"stands at number {highest}"
+                    raise Refused(
+                        f"a register of attempt {attempt} {said}; nothing is written there under number {number}"
+                    )
+                database.execute("INSERT INTO rising VALUES (?, ?, ?, ?, ?)", (*where, number, body))
+                for (old,) in rows[1:]:
+                    database.execute(
+                        "DELETE FROM rising WHERE study = ? AND attempt = ? AND place = ? AND number = ?", (*where, old)
+                    )
+                stand[place] = body
+        return stand
+
+    def risen(self, study: bytes, attempt: int, place: bytes) -> list[tuple[int, bytes]]:
+        """What stands in a rising register, the last number first."""
+        rows = self._all_rows(
+            "SELECT number, body FROM rising WHERE study = ? AND attempt = ? AND place = ? ORDER BY number DESC",
+            study, attempt, place,
+        )  # fmt: skip
+        return [(number, bytes(body)) for number, body in rows]
+
+    def stands(self, study: bytes, attempt: int, place: bytes, number: int) -> bytes | None:
+        """What stands in a rising register under one number, if it does still."""
+        row = self._one_row(
+            "SELECT body FROM rising WHERE study = ? AND attempt = ? AND place = ? AND number = ?",
+            study, attempt, place, number,
+        )  # fmt: skip
+        return None if row is None else bytes(row[0])
+
     def result(self, study: bytes) -> dict[str, Any] | None:
         """The result of a study, if it is there."""
         row = self._one_row("SELECT result FROM results WHERE study = ?", study)
@@ -355,11 +408,9 @@ class Store:
             if damage != "ok":
                 raise LedgerBroken(0, f"the file is damaged: {damage}")
             kept = dict(database.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall())
-            old = (
-                database.execute("PRAGMA user_version").fetchone()[0] == 1
-            )  # looked at before it was opened for writing
-            expected = [name for name in TRIGGERS if not (old and name.startswith(("registers_", "records_")))]
-            if kept != {name: trigger(name) for name in expected}:
+            version = database.execute("PRAGMA user_version").fetchone()[0]
+            old = version == 1  # looked at before it was opened for writing
+            if kept != {name: trigger(name) for name in triggers_of(version)}:
                 raise LedgerBroken(0, "the triggers that keep rows from being changed are not as they were made")
             rows = database.execute(
                 "SELECT row, entry, contribution, previous, hash, study, attempt FROM ledger ORDER BY row"

@@ -7,7 +7,7 @@ same folder does the same. A decision that the clock has a part in is first writ
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -35,16 +35,22 @@ class Moves:
     addressed: list[tuple[int, Item]] = field(default_factory=list)
     published: list[tuple[Key, bytes]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    shown: list[Key] = field(default_factory=list)
+    """What is held and is to be shown to all neighbours, though they have it: somebody may have another one."""
     waits: bool = False
     """Whether this attempt waits for others with good reason: its deadline moves on."""
 
 
 @dataclass(frozen=True)
 class Moment:
-    """What the clock shows, in seconds since some moment, and which neighbours can be reached."""
+    """What the clock shows, in seconds since some moment, which neighbours can be reached, and what they hold in our name."""
 
     now: float
     linked: frozenset[int] = frozenset()
+    asked: bool = True
+    """Whether all neighbours have said what they hold in our name, or were waited for long enough."""
+    claimed: int = 0
+    """The last of our own steps that anybody says to hold."""
 
 
 class Spread(ABC):
@@ -76,6 +82,16 @@ class Spread(ABC):
         """Members that were waited for in vain."""
         self.realised: dict[str, Any] = {}
         """What really happened here, as plain values: from this the loss is computed again in the end."""
+        self.completed = 0
+        """Iterations that are over: steps of earlier ones than the last of these are forgotten."""
+        self.missing: tuple[int, ...] = ()
+        """Whose part the present iteration still lacks."""
+        self.progress: dict[str, Any] = {}
+        """How far it is, for people, as plain values."""
+        self.over: str | None = None
+        """Why it can never get on, where that is so: the party ends then."""
+        self.work: Callable[[], Any] | None = None
+        """Something long to compute, a function of nothing that changes: in another thread, then `worked` with what it gave."""
 
     @abstractmethod
     def advance(self, held: Mapping[Key, Item], moment: Moment) -> Moves:
@@ -84,3 +100,13 @@ class Spread(ABC):
     def fall_back(self) -> None:
         """Go on by passing contributions on."""
         self.passes_on = True
+
+    def worked(self, result: Any) -> None:  # noqa: B027  most have nothing long to compute
+        """What was to be computed is computed."""
+
+    def why_late(self) -> str | None:
+        """Why the attempt is given up, if its time is over now; None where the party knows by itself."""
+        return None
+
+    def leave(self) -> None:  # noqa: B027  most have nothing to say
+        """The party ends without an answer, and says nothing more in this attempt, in this life or a later one."""

@@ -2,5 +2,6 @@
 
 from .study import Study
 from .task import Task
+from .training import Training
 
-__all__ = ["Study", "Task"]
+__all__ = ["Study", "Task", "Training"]

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any
 from netdp.errors import Unsupported
 from netdp.privacy.readable import readable
 
+from .cost import cost_lines, cost_of, warnings_of
+from .training import Training
+
 if TYPE_CHECKING:
     from .study import Study
 
@@ -61,6 +64,7 @@ def facts(study: Study) -> dict[str, Any]:
         "width": _width(study),
         "error": study.task.error(noise, study.n),
         "error_times_records": study.task.error(noise, study.n, records=1),
+        "training": _training(study),
         "parties": [
             {
                 "name": party.name,
@@ -69,6 +73,27 @@ def facts(study: Study) -> dict[str, Any]:
             }
             for u, party in enumerate(study.participants)
         ],
+    }
+
+
+def _training(study: Study) -> dict[str, Any] | None:
+    """What is trained on which columns, with which code, at what cost; None where nothing is."""
+    task = study.task
+    if not isinstance(task, Training):
+        return None
+    file, _, function = task.named.partition(":")
+    code = (
+        {"file": f"{file.replace('.', '/')}.py", "function": function, "source": task.source} if task.is_code else None
+    )
+    return {
+        "model": task.named,
+        "parameters": task.dimension,
+        "columns": [feature.column.words for feature in task.features],
+        "held_out": task.held_out,
+        "code": code,
+        "cost": cost_of(study),
+        "cost_words": cost_lines(study),
+        "warnings": list(warnings_of(study)),
     }
 
 
@@ -100,7 +125,9 @@ def lines(said: dict[str, Any]) -> list[str]:
         out += _text("A draft, which cannot be signed yet. It lacks: " + "; ".join(said["lacking"]) + ".")
     out += ["", "What is asked", *_text(_capital(said["question"]) + ".")]
     out += _text(said["told"])
-    if said["error"] is not None:
+    if (trained := said["training"]) is not None:
+        out += _trained_lines(trained)
+    elif said["error"] is not None:
         what, units = ("each count", "") if said["counts"] else ("the answer", ", in the data's own units")
         out += _text(f"Noise moves {what} by {said['error']:.3g} (root mean square){units}.{_too_wide(said)}")
     elif said["error_times_records"] is not None:
@@ -130,6 +157,35 @@ def lines(said: dict[str, Any]) -> list[str]:
     return out + _parties(said["parties"])
 
 
+def _trained_lines(trained: dict[str, Any]) -> list[str]:
+    """What people ask of a training before they sign it."""
+    out = _text("It reads " + ", ".join(trained["columns"]) + "; public ranges, numbers outside are clipped.")
+    if trained["held_out"]:
+        out += _text(
+            f"A share of {trained['held_out']:g} of the rows is not trained on: on these it is counted how often the model is "
+            "right, with noise."
+        )
+    else:
+        out += _text("No rows are held out: nobody will know how good the model is.")
+    for line in trained["warnings"]:
+        out += _text(_capital(line) + ".")
+    if (code := trained["code"]) is not None:
+        out += ["", "CODE THAT RUNS BESIDE YOUR DATA"]
+        out += _text(
+            f"The model is the function {code['function']} of {code['file']}, which runs on every party's machine, beside its "
+            "rows and with all rights of whoever starts it. Read that file before you sign: to sign is to agree to run it. It "
+            "runs only where its SHA-256 is"
+        )
+        out += [f"  {code['source'][:32]}", f"  {code['source'][32:]}"]
+        out += _text(
+            "Nothing of it was run for this explanation. What it imports (numpy, torch, netdp) is not covered by the hash."
+        )
+    out += ["", "What it costs"]
+    for line in trained["cost_words"]:
+        out += _text(line)
+    return out
+
+
 def _too_wide(said: dict[str, Any]) -> str:
     """A warning where the noise is larger than the spread of a guess, uniform over all possible answers: width/√12."""
     if said["width"] is None or said["error"] <= said["width"] / math.sqrt(12):
@@ -143,7 +199,7 @@ def _too_wide(said: dict[str, Any]) -> str:
 def _width(study: Study) -> float | None:
     """How far apart two possible answers are at most, the noise left out; None if that depends on the data."""
     task = study.task
-    if task.unit == "record":
+    if task.unit == "record" or isinstance(task, Training):
         return None
     if not task.is_numeric:
         return float(study.n)
@@ -153,6 +209,11 @@ def _width(study: Study) -> float | None:
 
 
 def _often(said: dict[str, Any]) -> str:
+    if (trained := said["training"]) is not None:
+        return (
+            f"A party publishes once in each of {trained['cost']['rounds']:,} rounds, and every number above counts all of them. "
+            "All must be there from beginning to end; who is away for a while comes back and goes on."
+        )
     if said["goes_on"]:
         begun = f"Up to {said['absent']} may be missing at first" if said["absent"] else "All must be there at first"
         return f"A party takes part once. {begun}; if somebody vanishes later, the others go on without it."

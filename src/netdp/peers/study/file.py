@@ -19,6 +19,7 @@ from ..model import Misfit, line_of, place_text
 if TYPE_CHECKING:
     from .study import Study
     from .task import Task
+    from .training import Training
 
 _TASK_COMMENTS = {
     "unit": 'what is protected: all data of a "party", or any one "record" of it',
@@ -29,6 +30,16 @@ _TASK_COMMENTS = {
     "other": "whether values that are not listed are counted in a cell of their own",
     "missing": 'rows with empty cells: "refuse" or "skip"',
     "max_records": "how many a party may have; public",
+    "model": "what is trained, by all parties together",
+    "source": "SHA-256 of the module's file: every party has just this one, and has read it",
+    "parameters": "how many numbers the model has",
+    "fingerprint": "SHA-256 of all that is public in it, such as the numbers that it starts from",
+    "label": "what it predicts",
+    "classes": "the values there are",
+    "label_range": "public; numbers outside are clipped",
+    "min_records": "how many a party must have; public",
+    "records": "about how many there are in all; public",
+    "held_out": "the share of rows that is not trained on, but counted",
 }
 _PRIVACY_COMMENTS = {
     "epsilon": "at most so much is lost about anybody, ...",
@@ -100,13 +111,33 @@ def text(study: Study) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _task(task: Task) -> list[str]:
-    fields = task.model_dump(mode="json")
+def _task(task: Task | Training) -> list[str]:
+    fields = task.model_dump(mode="json", by_alias=True)
+    if task.kind == "train":
+        return _training(fields)
     if task.kind == "histogram" and task.categories is not None:
         fields["categories"] = list(task.categories[0])
     usual = {"value": "single", "other": False, "missing": "refuse"}
     shown = {key: value for key, value in fields.items() if value is not None and value != usual.get(key)}
     return [_entry(key, value, _TASK_COMMENTS.get(key, "")) for key, value in shown.items()]
+
+
+def _training(fields: dict[str, Any]) -> list[str]:
+    """What is trained; the columns one a line."""
+    out = []
+    for key, value in fields.items():
+        if key == "features":
+            columns = [
+                ", ".join(f"{name} = {_value(one)}" for name, one in each.items() if one is not None) for each in value
+            ]
+            out += [
+                "features = [  # public ranges: numbers outside are clipped",
+                *(f"  {{{each}}}," for each in columns),
+                "]",
+            ]
+        elif value is not None and value != "":
+            out.append(_entry(key, value, _TASK_COMMENTS.get(key, "")))
+    return out
 
 
 def _protocol(study: Study) -> list[str]:

@@ -18,11 +18,15 @@ from ..model import Misfit
 from .sections import Privacy, is_fixed
 from .study import Study
 from .task import Task
+from .training import Training
+
+LEARNING = "masked-descent"
+"""What trains a model."""
 
 
 def plan(
     name: str,
-    task: Task,
+    task: Task | Training,
     names: Sequence[str],
     *,
     graph: str | Graph,
@@ -31,7 +35,7 @@ def plan(
     colluders: int | None = None,
     attempts: int = 1,
     absent: int = 0,
-    kind: str = KINDS[0],
+    kind: str | None = None,
     timing: dict[str, float] | None = None,
     nonce: str = "",
     curator: str | None = None,
@@ -42,11 +46,14 @@ def plan(
     graph : who talks to whom: a text such as "ring:16" or "regular:16,6,seed=1", or a `Graph`, in the order of the names.
         Graphs with chance in them are written out edge by edge.
     colluders : as few as the kind allows, by default: one, or none besides a curator.
+    kind : what is run; masked sums by default, and masked descent to train a model.
     attempts, absent : how often a party may publish, and how many parties may be missing from an attempt, for kinds that
         allow it. The noise is chosen so that the promise covers all of it.
     curator : the name of the curator, for kinds that have one.
     options : what the kind alone understands (`Running.options`), such as spread="average" of masked sums.
     """
+    if kind is None:
+        kind = LEARNING if isinstance(task, Training) else KINDS[0]
     if kind not in RUNNING:
         raise InvalidValue(f"unknown protocol {kind!r}; choose one of {', '.join(KINDS)}")
     running = RUNNING[kind]
@@ -69,7 +76,7 @@ def plan(
     if curator is not None and not running.has_curator:
         raise InvalidValue(f"curator={curator!r}: {kind} has none; leave it out")
     fields: dict[str, Any] = {
-        "name": name, "nonce": nonce, "task": task.model_dump(mode="json"),
+        "name": name, "nonce": nonce, "task": task.model_dump(mode="json", by_alias=True),
         "privacy": {"epsilon": epsilon, "delta": delta, "colluders": colluders, "attempts": attempts, "absent": absent},
         "network": {"graph": graph} if fixed else {"edges": edges},
         "timing": timing or {}, "party": [{"name": one} for one in names],

@@ -1,28 +1,30 @@
-"""Rows of a table: read from CSV files, every mistake named with file and line."""
+"""Rows of a table: read from CSV or Parquet files, every mistake named with file and line, or row."""
 
 from __future__ import annotations
 
-import contextlib
 import csv
-import math
 import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from netdp.errors import FileFormatError, MissingDependency
+from netdp.models.schema import number
 
-from netdp.errors import FileFormatError, InvalidValue
+PARQUET = (".parquet", ".pq")
+"""How names of Parquet files end."""
 
 
-class Row(dict[str, str]):
+class Row(dict[str, Any]):
     """A row of a file that knows its place, "file.csv:12"."""
 
     place: str
 
 
 def read_rows(path: str | os.PathLike[str], needed: Iterable[str] = ()) -> list[Row]:
-    """The rows of a CSV file: UTF-8, commas, names in the first line. Errors name file and line."""
+    """The rows of a CSV file (UTF-8, commas, names in the first line) or of a Parquet file. Errors name file and line, or row."""
+    if is_parquet(path):
+        return _parquet_rows(path, needed)
     rows: list[Row] = []
     blank: int | None = None
     try:
@@ -69,19 +71,62 @@ def _check_header(path: object, header: list[str], needed: Iterable[str]) -> Non
             )
 
 
-def number(cell: Any, column: str, place: str) -> float:
-    """The number in a cell, or a refusal; "nan", "inf" and "1_000" are none."""
-    found = math.nan
-    if isinstance(cell, int | float | np.integer | np.floating) and not isinstance(cell, bool):
-        with contextlib.suppress(OverflowError):
-            found = float(cell)
-    elif isinstance(cell, str) and "_" not in cell:
-        try:
-            found = float(cell)
-        except ValueError:
-            found = math.nan
-    if not math.isfinite(found):
-        raise InvalidValue(
-            f"{place}: column {column!r} holds {cell!r}, which is not a finite number; write it like 3.5"
-        )
-    return found
+def _parquet_rows(path: str | os.PathLike[str], needed: Iterable[str]) -> list[Row]:
+    """The rows of a Parquet file: only the columns that are needed are read, and all if none is named."""
+    names = parquet_columns(path)
+    wanted = list(dict.fromkeys(needed)) or names
+    _check_header(path, names, wanted)
+    from pyarrow import ArrowException, parquet
+
+    try:
+        table = parquet.read_table(path, columns=wanted)
+    except (ArrowException, OSError) as error:
+        raise FileFormatError(path, None, f"cannot be read as Parquet: {_first_line(error)}") from None
+    rows: list[Row] = []
+    for number_, cells in enumerate(table.to_pylist(), start=1):
+        row = Row(cells)
+        row.place = f"{path}: row {number_}"
+        rows.append(row)
+    return rows
+
+
+def parquet_columns(path: str | os.PathLike[str]) -> list[str]:
+    """The names of the columns of a Parquet file; no row is read."""
+    try:
+        from pyarrow import ArrowException, parquet
+    except ImportError:
+        raise MissingDependency("pyarrow", f"reading {path}", "parquet") from None
+    try:
+        return [str(name).strip() for name in parquet.read_schema(path).names]
+    except FileNotFoundError:
+        raise FileFormatError(path, None, "cannot be read: No such file or directory") from None
+    except (ArrowException, OSError) as error:
+        raise FileFormatError(path, None, f"cannot be read as Parquet: {_first_line(error)}") from None
+
+
+def csv_columns(path: str | os.PathLike[str]) -> list[str]:
+    """The names of the columns of a CSV file; no line but the first is read."""
+    try:
+        with Path(path).open("rb") as file:
+            first = file.readline().decode("utf-8-sig")
+        header = [name.strip() for name in next(csv.reader([first], strict=True), [])]
+    except OSError as error:
+        raise FileFormatError(path, None, f"cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise FileFormatError(path, None, "is not a UTF-8 text file") from None
+    except csv.Error as error:
+        raise FileFormatError(path, 1, f"is not valid CSV: {error}") from None
+    _check_header(path, header, ())
+    return header
+
+
+def is_parquet(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is called as Parquet files are."""
+    return Path(path).suffix.lower() in PARQUET
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+__all__ = ["Row", "csv_columns", "is_parquet", "number", "parquet_columns", "read_rows"]

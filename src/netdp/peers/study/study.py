@@ -39,6 +39,7 @@ from ..kinds.base import with_task
 from ..model import Misfit, Strict
 from .sections import Network, Party, Privacy, Timing, node_count
 from .task import Task
+from .training import Training
 
 _MOST_PARTIES = 10_000
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class Study(Strict):
     name: str
     nonce: str = ""
     format: Literal[1] = 1
-    task: Task
+    task: Annotated[Task | Training, Field(discriminator="kind")]
     privacy: Privacy
     settings: Annotated[Settings, Field(discriminator="kind", alias="protocol")]
     network: Network
@@ -175,7 +176,7 @@ class Study(Strict):
         fields = self.to_dict()
         for name, change in changes.items():
             key = {"settings": "protocol", "parties": "party"}.get(name, name)
-            plain = change.model_dump(mode="json") if isinstance(change, Strict) else change
+            plain = change.model_dump(mode="json", by_alias=True) if isinstance(change, Strict) else change
             old = fields.get(key)
             fields[key] = {**old, **plain} if isinstance(old, dict) and isinstance(plain, dict) else plain
         return Study(**fields)
@@ -229,7 +230,7 @@ class Study(Strict):
         return self.replace(**changes)
 
     @classmethod
-    def plan(cls, name: str, task: Task, names: Sequence[str], **options: Any) -> Study:
+    def plan(cls, name: str, task: Task | Training, names: Sequence[str], **options: Any) -> Study:
         """A draft whose noise meets a privacy target; options: those of `netdp.peers.study.plan.plan`."""
         from .plan import plan
 

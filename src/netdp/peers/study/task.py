@@ -270,6 +270,11 @@ class Task(Strict):
         return "any one record of a party: what it says, and whether it is there at all; who takes part is public"
 
     @property
+    def assumed(self) -> tuple[str, ...]:
+        """What the promise rests on besides: nothing, as rows become numbers by rules that stand here."""
+        return ()
+
+    @property
     def admitted(self) -> str:
         """For which data the promise is made, in words: neighbouring inputs are both of this kind."""
         fits = f"has at most {self.max_records:,} records, and " if self.max_records is not None else ""
