@@ -204,8 +204,7 @@ def test_killed_at_every_step_it_ends_with_the_same_model(when):
 def test_a_store_that_forgets_is_noticed(monkeypatch):
     """The checks above can fail: without the register a restarted party draws from another model's step, or is refused."""
     monkeypatch.setattr(Store, "risen", lambda *_: [])
-    problems = [trials.attempt(ROW, seed)[1] for seed in range(6)]
-    assert any(problems)
+    assert any(trials.attempt(ROW, seed)[1] for seed in range(6))
 
 
 def test_an_old_copy_of_a_folder_says_nothing_new():
@@ -253,7 +252,7 @@ def one_event(trial):
 
 
 def test_memory_is_level(row, monkeypatch):
-    """Held items, what is known of links, and offers: the same after 36 iterations as after 6, on two graphs."""
+    """Held items, what is known of links, and offers: the same after 24 iterations as after 6, on two graphs."""
     sizes = {}
 
     def size(party):
@@ -262,7 +261,7 @@ def test_memory_is_level(row, monkeypatch):
         return len(party._held) + sum(sets) + len(exchange._offers) + len(exchange._asked) + len(party.sent)
 
     for graph in ("ring:5", "complete:5"):
-        for iterations in (6, 36):
+        for iterations in (6, 24):
             trial = calm(row(f"{graph} {iterations}", graph=graph, iterations=iterations))
             most, inner = 0, trial.flush
 
@@ -282,7 +281,7 @@ def test_memory_is_level(row, monkeypatch):
             finally:
                 trial.close()
             sizes[graph, iterations] = most
-        assert sizes[graph, 36] <= 1.5 * sizes[graph, 6]  # six times as many steps; peaks depend on who is late
+        assert sizes[graph, 24] <= 1.5 * sizes[graph, 6]  # four times as many steps; peaks depend on who is late
 
 
 # ── hostile ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -583,7 +582,7 @@ def test_rows_that_changed_are_refused_after_a_restart(planned, tmp_path):
 
 
 def test_who_stays_away_ends_it_and_what_it_cost_is_entered(row):
-    """After 1 of 16 iterations a party is gone. The others end, shut their registers, enter what was made; none goes on later."""
+    """After 1 of 16 iterations a party is gone. The others end and shut their registers; the whole stays entered, and none goes on later."""
     name = row("long", iterations=16)
     trial = calm(name)
     study = trial.study = trial.study.model_copy()
@@ -607,14 +606,11 @@ def test_who_stays_away_ends_it_and_what_it_cost_is_entered(row):
         full = float(curve_of(study, 16, 1).epsilon(1e-6))
         with Store.open(trial.file(0)) as store:
             entries = store.entries()
-            assert [entry.attempt for entry in entries] == [1, 1 + CORRECTS]
-            (counts,) = in_force(entries)
+            (counts,) = in_force(entries)  # the whole: whoever ended it may have looked first
             made = max(number for number, _ in store.risen(study.hash, 1, b"step") if number < SHUT)
-            assert counts.loss["releases"] in (2, 4, 8)
-            assert counts.loss["releases"] >= made
-            assert counts.loss["levels"] > 1
+            assert 0 < made < counts.loss["releases"] == 16
             assert store.risen(study.hash, 1, b"step")[0][0] == SHUT
-            assert float(total(entries, 1, "record").epsilon(1e-6)) < 0.9 * full
+            assert float(total(entries, 1, "record").epsilon(1e-6)) == pytest.approx(full)
             with pytest.raises(Refused, match="shut for good"):
                 store.rise(study.hash, 1, made + 1, {b"step": b"more"})
         trial.run(until=trial.now + 5.0, alive=[-1])  # until all have left
@@ -630,7 +626,7 @@ def test_who_stays_away_ends_it_and_what_it_cost_is_entered(row):
         new = [key for key in after if key not in before and key.kind == Kind.STEP and key.author != 3]
         assert not new
         with Store.open(trial.file(0)) as store:
-            assert [entry.attempt for entry in store.entries()] == [1, 1 + CORRECTS]
+            assert [entry.attempt for entry in store.entries()] == [1]
     finally:
         trial.close()
 

@@ -230,12 +230,12 @@ def _assumptions(protocol: MaskedDescent) -> tuple[str, ...]:
         if protocol.attempts > 1 or protocol.absent
         else ""
     )
-    rule = f"each coordinate x becomes ⌊x/g + ½⌋, g = {one.step!r}, and by no other rule"
     if protocol.unit == "record":
         assert protocol.max_records is not None
         values = (
             f"a record's gradient has at most {protocol.dimension:,} coordinates, is clipped to an L2 norm of {protocol.clip:g} "
-            f"and rounded by itself; {rule}; its rounded vector is at most {protocol.distance:g} steps long and depends on that "
+            f"and rounded by itself to whole steps g = {one.step!r}; its rounded vector is at most "
+            f"{protocol.distance:g} steps long and depends on that "
             "record and on the model alone, not on the other records; a party adds up these whole numbers, and nothing else that "
             "it sends or does depends on how many there are"
         )
@@ -244,7 +244,7 @@ def _assumptions(protocol: MaskedDescent) -> tuple[str, ...]:
         values = (
             f"a party's gradient has at most {protocol.dimension:,} coordinates and is clipped to an L2 norm of "
             f"{protocol.clip:g} before it is "
-            f"rounded; {rule}"
+            f"rounded; each coordinate x becomes ⌊x/g + ½⌋, g = {one.step!r}, and by no other rule"
         )
         fixed = (
             "a party's data are fixed beforehand; its gradient is a function of them and of sums that were published, "

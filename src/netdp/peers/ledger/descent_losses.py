@@ -1,6 +1,6 @@
 """What an entry keeps of learning together, and the curve that is computed from it again.
 
-    {"kind": "masked-descent", "share", "distance", "dimension", "sampling", "replaced", "releases", "levels", "evaluation"}
+    {"kind": "masked-descent", "share", "distance", "dimension", "sampling", "replaced", "releases", "evaluation"}
 
 `share`, `distance`, `dimension`, `sampling`, `replaced` are those of `netdp.protocols.MaskedDescent`, `releases` the number of
 sums that a party adds to, and `evaluation` None or {"share", "distance", "dimension", "apart"} of the sum that counts how
@@ -12,17 +12,9 @@ jointly convex in the two laws, so it is at most the mean over the coin of the t
 ε. Where a party is protected, it is in both, and they are composed.
 
 **Broken off.** Whoever makes an attempt end early may have looked at all sums before. So the curve of the k sums that were made
-does not hold as such: an observer that waits for a lucky moment among T has T tries (tests/peers/ledger/test_descent_losses.py
-has one who gets 4δ out of 16 sums). Let k be rounded up to one of the m = 3 numbers T/2, T/4, T/8 (rounded up themselves), and let
-E_j be the event that it breaks off and k_j is that number. What was seen up to sum k_j, if it ended by then, is post-processing
-of k_j sums; so for every event A and every ε
-
-    P(A ∩ E_j) ≤ e^ε·Q(A ∩ E_j) + δ_{k_j}(ε).
-
-Entered is m·δ_{k_j}(ε) (`levels` = m). If ε_j is what is read off it at δ, then δ_{k_j}(ε_j) ≤ δ/m, and over all E_j together the
-excess of P over e^{ε_j}·Q is at most δ, however the end was chosen. ∎ Attempts that break off later than T/2 are entered as the
-whole, as those that end; for these δ is the promise. (So a party that reads its ledger at δ, whatever happened, errs with at
-most δ for attempts that broke off early and δ for all others.) Nothing sent: nothing learned.
+does not hold: an observer that waits for a lucky moment among T has T tries (tests/peers/ledger/test_descent_losses.py has one
+who gets 4δ out of 16 sums). What was seen is post-processing of all T sums whoever ends it and when, so the whole is what
+counts. Only if nothing was sent, nothing was learned: then both worlds look the same, and the entry is taken back.
 """
 
 from __future__ import annotations
@@ -38,16 +30,13 @@ import numpy as np
 from netdp.accounting.masked.releases import Release, releases_curve
 from netdp.accounting.masked.sampled import sampled_releases_curve
 from netdp.errors import InvalidValue
-from netdp.numerics.arrays import UNIT
 from netdp.privacy import ProfileCurve
 from netdp.privacy.profile import composed
 from netdp.protocols import MaskedDescent, MaskedSum
 
 KIND = "masked-descent"
-LEVELS = 3
-"""Early ends that are told apart: after T/2, T/4 and T/8 sums."""
 _FIELDS = {
-    "kind", "share", "distance", "dimension", "sampling", "replaced", "releases", "levels", "evaluation",
+    "kind", "share", "distance", "dimension", "sampling", "replaced", "releases", "evaluation",
 }  # fmt: skip
 _NOTHING = ProfileCurve([0.0], [0.0])
 
@@ -69,7 +58,6 @@ def descent_loss(protocol: MaskedDescent, evaluation: MaskedSum | None) -> dict[
         "sampling": protocol.sampling,
         "replaced": protocol.replaced,
         "releases": protocol.iterations,
-        "levels": 1,
         "evaluation": None
         if evaluation is None
         else {
@@ -86,19 +74,10 @@ def broken_off(loss: Mapping[str, Any], made: int) -> dict[str, Any] | None:
 
     >>> from netdp import graphs
     >>> p = MaskedDescent(graphs.ring(5), 20, sigma=8.0, step=0.5)
-    >>> [(one["releases"], one["levels"]) for k in (0, 2, 7) if (one := broken_off(descent_loss(p, None), k))]
-    [(0, 1), (3, 3), (10, 3)]
-    >>> broken_off(descent_loss(p, None), 11) is None
-    True
+    >>> broken_off(descent_loss(p, None), 0)["releases"], broken_off(descent_loss(p, None), 1)
+    (0, None)
     """
-    most = int(loss["releases"])
-    if made == 0:
-        return dict(loss) | {"releases": 0, "evaluation": None}
-    halves = [-(-most // 2**j) for j in range(1, LEVELS + 1)]  # rounded up
-    ends = [end for end in halves if made <= end < most]
-    if not ends:
-        return None
-    return dict(loss) | {"releases": min(ends), "levels": LEVELS, "evaluation": None}
+    return None if made else dict(loss) | {"releases": 0, "evaluation": None}
 
 
 def check_descent(loss: Mapping[str, Any]) -> None:
@@ -106,15 +85,8 @@ def check_descent(loss: Mapping[str, Any]) -> None:
     if set(loss) != _FIELDS:
         raise InvalidValue(f"a {KIND} has {', '.join(sorted(_FIELDS))}; got {sorted(loss)}")
     _check_sum(loss)
-    if (
-        type(loss["releases"]) is not int
-        or loss["releases"] < 0
-        or type(loss["levels"]) is not int
-        or loss["levels"] < 1
-    ):
-        raise InvalidValue(
-            f"the releases of a {KIND} are a whole number ≥ 0 and its levels one ≥ 1, got {loss['releases']!r}, {loss['levels']!r}"
-        )
+    if type(loss["releases"]) is not int or loss["releases"] < 0:
+        raise InvalidValue(f"the releases of a {KIND} are a whole number ≥ 0, got {loss['releases']!r}")
     if (
         type(loss["sampling"]) not in (int, float)
         or not 0 < loss["sampling"] <= 1
@@ -157,22 +129,13 @@ def _curve(text: str, shares: int) -> ProfileCurve:
     counted, times = loss["evaluation"], loss["releases"]
     sums = (loss["share"], shares, loss["distance"], loss["dimension"])
     training = sampled_releases_curve(*sums, loss["sampling"], times, loss["replaced"]) if times else _NOTHING
-    if loss["levels"] > 1:
-        training = times_as_likely(training, loss["levels"])
     if counted is None:
         return training
     release = Release(counted["share"], shares, counted["distance"], counted["dimension"])
-    if not counted["apart"] and loss["sampling"] == 1 and loss["levels"] == 1:
+    if not counted["apart"] and loss["sampling"] == 1:
         return releases_curve([Release(*sums)] * times + [release])
     evaluation = releases_curve([release])
     return larger(training, evaluation) if counted["apart"] else composed([(training, 1), (evaluation, 1)])
-
-
-def times_as_likely(curve: ProfileCurve, factor: int) -> ProfileCurve:
-    """factor·δ(ε), at most 1: a knot after one that would lie above 1 is raised to 1, so that chords still lie above."""
-    deltas = np.minimum(np.asarray(curve.deltas) * factor * (1 + 4 * UNIT), 1.0)
-    capped = np.concatenate([[False], deltas[:-1] >= 1.0])
-    return ProfileCurve(curve.epsilons, np.where(capped, 1.0, deltas))
 
 
 def larger(one: ProfileCurve, other: ProfileCurve) -> ProfileCurve:
@@ -185,5 +148,8 @@ def larger(one: ProfileCurve, other: ProfileCurve) -> ProfileCurve:
 def is_covered(loss: Mapping[str, Any], by: Mapping[str, Any]) -> bool:
     """Whether one such loss is plainly nowhere above another."""
     same = all(loss[name] == by[name] for name in ("share", "distance", "dimension", "sampling", "replaced"))
-    fewer = loss["releases"] <= by["releases"] and loss["levels"] <= by["levels"]
-    return same and fewer and (loss["evaluation"] is None or loss["evaluation"] == by["evaluation"])
+    return (
+        same
+        and loss["releases"] <= by["releases"]
+        and (loss["evaluation"] is None or loss["evaluation"] == by["evaluation"])
+    )
