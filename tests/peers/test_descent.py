@@ -582,7 +582,7 @@ def test_rows_that_changed_are_refused_after_a_restart(planned, tmp_path):
 
 
 def test_who_stays_away_ends_it_and_what_it_cost_is_entered(row):
-    """After 1 of 16 iterations a party is gone. The others end and shut their registers; the whole stays entered, and none goes on later."""
+    """After 1 of 16 iterations a party is gone. The others end and shut their registers; the whole stays entered; none goes on."""
     name = row("long", iterations=16)
     trial = calm(name)
     study = trial.study = trial.study.model_copy()
