@@ -284,3 +284,9 @@ def test_the_normal_distribution_function_is_as_exact_as_is_counted_on():
     for x in np.linspace(-29.7, 8.0, 200):
         true = mp.erfc(-mp.mpf(float(x)) / mp.sqrt(2)) / 2
         assert abs(mp.mpf(float(special.ndtr(x))) / true - 1) < sampled._NORMAL_ERROR / 3
+
+
+def test_what_is_rarer_than_any_coin_is_refused_by_name():
+    with pytest.raises(InvalidValue, match=r"sampling=1e-17 is less than 2\^-40"):
+        sampled_gaussian_curve(1.0, 1e-17, 1000)
+    assert 0 <= float(sampled_gaussian_curve(9e8, 2.0**-40, 100_000).delta(0.0)) < 1e-6

@@ -248,12 +248,18 @@ def _stated(guarantee: Guarantee, asked: Asked, model: Model) -> Guarantee:
     """With what the estimator takes to be public, in words."""
     public = ["how many parties and features there are"]
     if asked.unit == "record":
-        public.append("about how many rows they have (two digits)")
+        public.append("about how many rows they have (two digits; exactly, below 100)")
     if model.classes is not None:
         public.append("which classes occur")
     if asked.bounds is not None:
         public.append("the bounds")
-    words = f"{', '.join(public)}: public, and the settings were made of these alone"
+    if model.classes is None:
+        public.append("the bounds of the target")
+    public += [name for name in ("iterations", "clip", "step", "sampling") if getattr(asked, name) is not None]
+    words = (
+        f"{', '.join(public)}: public, and the settings were made of these alone; what was given was chosen without a look at "
+        "the rows"
+    )
     run_here = "random_state is as secret as the rows: whoever knows it can take the noise off"
     return replace(guarantee, assumptions=(*guarantee.assumptions, words, run_here))
 

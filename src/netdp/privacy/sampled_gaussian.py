@@ -44,6 +44,7 @@ from ._powers import LEVELS, Masses, power, too_long
 from .gaussian import gaussian_delta, gaussian_mu
 from .profile import ProfileCurve
 
+_RAREST = 2.0**-40  # coins of protocols have 32 bits
 _FINE = 0.05  # the width of a cell, in standard deviations of one loss
 _LARGEST_SHIFT = 16.0  # beyond, a single release gives nearly everything away
 _SMALLEST_SHIFT = 1e-9
@@ -67,7 +68,7 @@ def sampled_gaussian_curve(multiplier: float, sampling: float, times: int, *, re
     >>> round(float(curve.epsilon(1e-5)), 3)
     1.0
     """
-    r, q, T = 1 / positive("multiplier", multiplier), between("sampling", sampling, 0.0, 1.0), check_times(times)
+    r, q, T = 1 / positive("multiplier", multiplier), _probability(sampling), check_times(times)
     return _curve(r, q, T, switch("replaced", replaced))
 
 
@@ -82,7 +83,7 @@ def sampled_gaussian_multiplier(
     >>> round(sampled_gaussian_multiplier(1.0, 1e-5, 0.064, 300), 3)
     4.285
     """
-    q, T, both = between("sampling", sampling, 0.0, 1.0), check_times(times), switch("replaced", replaced)
+    q, T, both = _probability(sampling), check_times(times), switch("replaced", replaced)
     asked, small = positive("epsilon", epsilon), between("delta", delta, 0.0, 1.0, open_low=True, open_high=True)
     length = 2.0 if both else 1.0
     mu = float(gaussian_mu(asked, small))
@@ -125,6 +126,15 @@ def least_root(excess: Callable[[float], float], guess: float, least: float, clo
             x = low + (high - low) * above / (above - below)
             x = min(max(x + 0.3 * close, low + 0.1 * (high - low)), high - min(0.5 * close, 0.1 * (high - low)))
     raise Unsupported("no noise was found that meets the target; give a larger epsilon or delta")
+
+
+def _probability(sampling: float) -> float:
+    q = between("sampling", sampling, 0.0, 1.0)
+    if 0 < q < _RAREST:
+        raise InvalidValue(
+            f"sampling={sampling!r} is less than 2^-40, rarer than any coin here; give 0, or at least that"
+        )
+    return q
 
 
 @lru_cache(maxsize=64)

@@ -79,6 +79,8 @@ def nearest(steps: FloatArray) -> IntArray:
     >>> nearest(np.array([-0.5, 0.49999999999999994, 2.5])).tolist()
     [0, 0, 3]
     """
+    if np.isnan(steps).any():
+        raise InvalidValue("a value that is not a number cannot be rounded to a grid; leave it out, or replace it")
     # s + ½ would be rounded; the distance to the floor is exact where it is less than ½
     below = np.floor(steps)
     return below.astype(np.int64) + (steps - below >= 0.5)

@@ -204,7 +204,9 @@ class MaskedDescent(OnGraph):
         )
         if self.unit == "record":  # so many records, none of which has a coordinate beyond its norm
             assert self.max_records is not None
-            return draft.replace(reach=self.max_records * math.floor(draft.distance) * draft.step, modulus=self.modulus)
+            return draft.replace(
+                reach=self.max_records * max(1, math.floor(draft.distance)) * draft.step, modulus=self.modulus
+            )
         return draft if self.modulus is None else draft.replace(modulus=self.modulus)
 
     def _usual_step(self) -> float:
