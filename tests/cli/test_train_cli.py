@@ -337,3 +337,26 @@ def test_one_command_from_tables_to_a_model_card(run, folder, study, monkeypatch
     assert status == 2
     assert "give another folder, --out FOLDER" in err
     assert Identity.load(folder / "homes" / "p00").card.name == "p00"
+
+
+def test_what_would_fail_after_all_was_spent_is_refused_before(run, study):
+    """A place for the model that cannot be written, more iterations than anybody waits for, more rows than there can be."""
+    taken = study.parent / "afile"
+    taken.write_text("mine")
+    status, _, err = run("up", str(study), "--data", "data", "--out", str(taken), "--folder", "homes")
+    assert status == 2
+    assert "no model can be written to" in err
+    assert not (study.parent / "homes").exists()
+    status, _, err = run("study", "new", "Long", *ASKED, "--iterations", "1000000000", "-o", "long.toml")
+    assert status == 2
+    assert "must be 1 to 100,000" in err
+    status, _, err = run("study", "new", "Many", *ASKED, *QUICK, "--records", "1000000", "-o", "many.toml")
+    assert status == 2
+    assert "1,000,000 rows in all are more than 3 parties" in err
+
+
+def test_a_few_rows_all_of_them_right_are_not_everything(study):
+    task = Study.read(study).task
+    found = task.answer([0.0] * task.dimension + [24.9, 23.6], 3, 1.0)["evaluation"]
+    assert found["accuracy"] == 1.0
+    assert found["chance"] > 0.02

@@ -721,3 +721,32 @@ def test_long_steps_are_asked_for(row, monkeypatch, graph):
         trial, problem = trials.attempt(row(f"long steps {graph}", graph=graph), seed)
         assert problem is None, problem
         assert any(told["ok"] for told in trial.told.values()) or not trial.schedule.mild
+
+
+def test_who_has_left_remembers_what_others_said_to_hold(row):
+    """A neighbour says to hold step 5 of ours. Shutting counts it, and a later life reads the same: it is not taken for none."""
+    from types import SimpleNamespace
+
+    from netdp.peers.spreads.descent import Descending
+
+    trial = calm(row("left", iterations=6))
+    try:
+        registers: list = []
+        desk = SimpleNamespace(
+            me=0,
+            risen=lambda attempt, place: list(registers) if place == b"step" else [],
+            rise=lambda attempt, number, bodies: registers.insert(0, (number, bodies[b"step"])),
+        )
+        running = trial.study.running
+
+        def life():
+            roster = tuple(range(trial.study.n))
+            return Descending(running.protocol(), None, 1, roster, desk, lambda: None, patience=1.0)
+
+        first = life()
+        first._begun, first._claimed = True, 5
+        first.leave()
+        assert first.realised == {"left": True, "releases": 5} == life().realised
+        assert "after 5 of 6 steps" in life().over
+    finally:
+        trial.close()

@@ -80,7 +80,7 @@ class Progress:
         line += f", {status['votes']} of {study.n} votes, {status['contributions']} contributions"
         if is_training(status):
             self.so_far = self.so_far or SoFar(study).begin()
-            line = training_words(status, self.so_far, loss=True)
+            line = training_words(status, self.so_far, loss=self.live)  # on a screen, not in a log
         if line == self._line:
             return
         if self.live:

@@ -314,6 +314,10 @@ class Party:
         self._claimed |= {key for key in knows if key.kind == Kind.CONTRIBUTION and key.author == self.me}
         for key in hello.have:
             if key.kind == Kind.STEP and key.author == self.me and self._is_ours(key):
+                if key.index > max(self._steps[key.attempt], self._completed[key.attempt] + 1):
+                    self.notes.append(
+                        f"party {peer} says that it holds our step {key.index}, which this folder does not know"
+                    )
                 self._steps[key.attempt] = max(self._steps[key.attempt], key.index)
         self._greeted.add(peer)
         self._exchange.links[peer].format = format or 0

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from netdp.errors import InvalidValue, NetdpError, Refused
+from netdp.errors import FileFormatError, InvalidValue, NetdpError, Refused
 from netdp.models.schema import text_of
 
 from .identity import Identity
@@ -95,8 +95,13 @@ def deal(study: Study, data: Path, folder: Path) -> dict[str, Path]:
             raise InvalidValue(
                 f"{data} has no {missing[0]}.csv; every party needs its file ({len(missing)} are missing)"
             )
-        for file in files.values():
-            study.task.rows(file)  # refuses what the study does not take
+        for name, file in files.items():
+            try:
+                study.task.rows(file)  # refuses what the study does not take
+            except FileFormatError:
+                raise  # names the file
+            except InvalidValue as problem:
+                raise InvalidValue(f"the data of {name}, {file}: {problem}") from None
         return files
     rows = read_rows(data, ["party", *study.task.needed])
     own: dict[str, list[Mapping[str, Any]]] = {name: [] for name in study.names}

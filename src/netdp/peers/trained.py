@@ -63,10 +63,23 @@ def numbers_of(task: Training, total: FloatArray) -> FloatArray:
 
 
 def check_free(folder: Path, study: Study) -> None:
-    """Refuse to replace the model of another study: what it cost is spent, and it may be the only copy."""
+    """Refuse, before anything is spent, a folder that cannot be written, or that holds the model of another study.
+
+    What that cost is spent, and it may be the only copy.
+    """
+    import tempfile
+
     from netdp.errors import NetdpError
     from netdp.models.files import read_about
 
+    try:
+        there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+        with tempfile.TemporaryFile(dir=there):
+            pass
+    except OSError as problem:
+        raise InvalidValue(
+            f"no model can be written to {folder}: {problem.strerror or problem}; give another folder, --out FOLDER"
+        ) from None
     file = folder / NUMBERS
     if not file.exists():
         return

@@ -102,9 +102,13 @@ class DescentRunning(Running):
                     f"a training is run once, by all; who is away for a while is waited for, and goes on: give {usual}",
                 )
         super().check()
-        how, task = self.settings, self.task
-        if not 1 <= how.iterations <= _MOST_ITERATIONS:
-            raise Misfit(("protocol", "iterations"), f"must be 1 to {_MOST_ITERATIONS:,}, got {how.iterations:,}")
+        how, task, study = self.settings, self.task, self.study
+        _check_iterations(how.iterations)
+        if task.unit == "record" and task.records is not None and task.records > study.n * (task.max_records or 0):
+            raise Misfit(
+                ("task", "records"),
+                f"{task.records:,} rows in all are more than {study.n} parties with max_records = {task.max_records:,} can have",
+            )
         if how.chunk < 1:
             raise Misfit(("protocol", "chunk"), f"must be 1 or more records, got {how.chunk}")
         if bool(task.held_out) != (how.evaluation_sigma > 0):
@@ -278,6 +282,7 @@ class DescentRunning(Running):
             name: wish.options[name] for name in ("iterations", "sampling", "clip", "step") if name in wish.options
         }
         n = wish.graph.n
+        _check_iterations(given.get("iterations", 1))  # before anything is planned: that would take long
         plan = plan_training(
             n, task.dimension, wish.epsilon, wish.delta, rows=task.max_records, unit=task.unit, colluders=wish.colluders,
             graph=wish.graph, model=task.named, records=task.records if task.unit == "record" else None, **given,
@@ -334,3 +339,8 @@ class DescentRunning(Running):
             guess = noise_for(_DIAGONAL, terms.epsilon, terms.delta) / math.sqrt(honest)
             rough |= counted(least_noise(lambda sigma: meets(rough | counted(sigma)), guess))
         return rough
+
+
+def _check_iterations(given: int) -> None:
+    if not 1 <= given <= _MOST_ITERATIONS:
+        raise Misfit(("protocol", "iterations"), f"must be 1 to {_MOST_ITERATIONS:,}, got {given:,}")

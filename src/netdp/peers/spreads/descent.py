@@ -111,7 +111,9 @@ class Descending(Spread):
         self.completed = self._resumed = written[0][0] - 1 if written else 0
         steps = self._desk.risen(self.attempt, STEP)
         if steps and steps[0][0] == SHUT:
-            made = steps[1][0] if len(steps) > 1 else 0
+            made = int.from_bytes(
+                steps[0][1], "big"
+            )  # what was known when it was shut: others may have held more than we
             self.realised = {"left": True, "releases": made}
             self.over = f"this party has left the training after {made} of {self.iterations} steps, for good"
 
@@ -295,7 +297,7 @@ class Descending(Spread):
         if not self._begun or self.answer is not None or self.realised:
             return
         made = self._made()
-        self._desk.rise(self.attempt, SHUT, {STEP: b""})
+        self._desk.rise(self.attempt, SHUT, {STEP: made.to_bytes(8, "big")})
         self.realised = {"left": True, "releases": made}
 
 

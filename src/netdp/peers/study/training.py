@@ -415,7 +415,8 @@ class Training(Strict):
         # to first order (noise in `right` − share·noise in `count`)/count
         moved = noise * math.sqrt(1 + share * share) / count
         if self.label_range is None:
-            chance = {"chance": math.sqrt(share * (1 - share) / count)} if self.unit == "record" else {}
+            likely = (share * count + 1) / (count + 2)  # of few rows, all of them right, not everything is known
+            chance = {"chance": math.sqrt(likely * (1 - likely) / count)} if self.unit == "record" else {}
             return {"accuracy": share, "noise": moved, **chance, counted: count}
         half = (self.label_range[1] - self.label_range[0]) / 2
         rmse = half * math.sqrt(share)
