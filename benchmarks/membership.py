@@ -1,0 +1,349 @@
+"""Membership inference on the sums of real peers: is a record in the data, asked by one who knows everything else.
+
+    python benchmarks/membership.py [--quick]
+
+**The attack.** One of the parties looks. It has its own frames and those that were sent to it, as the peers recorded them; it
+adds up the published numbers, as everybody does, and is *given* all rows but one record r of another party, all coins but
+those of r, and its own noise. So of every sum S_t there is left R_t = b·c_t·k_t + noise of the honest parties, with b = 1 if
+r is in the data, c_t the secret coin and k_t the record's clipped and rounded gradient, which it computes. It takes the
+likelihood ratio
+
+    l = Σ_t log(1 − q + q·exp((⟨R_t, k_t⟩ − ‖k_t‖²/2)/V)),    V the variance of the honest noise.
+
+No test is better (Neyman and Pearson), up to the difference between discrete and rounded Gaussian noise. k_t is as long as a
+gradient may be for the *crafted* record; the *ordinary* one is a row of a table.
+
+**Many trials in few runs.** A promise about m iterations holds from any model that they start from. So every m iterations in
+a row of a long run are one trial, and two runs, with and without r, give thousands. The certified ε is that of m iterations.
+
+**What is bounded.** False and true positives, by Clopper and Pearson, 95 % for all bounds together. At a threshold that was
+chosen on a quarter of the trials, and for the rest of them, whatever the noise looks like,
+
+    ε ≥ log((TPR_low − δ)/FPR_high)                                           ("by counts")
+
+A few thousand trials cannot show a large ε at δ = 1e-5 that way. So there is a second reading, the usual one: the most noise
+of a sampled Gaussian with which the rates at l = 0 would still be possible, and its ε ("as Gaussian"). Both must stay below
+what is certified. *The attack can fail*: the last rows hold the same sums against a promise with more noise than there was,
+1.5 and 2 times too hopeful, and must refute it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from netdp.accounting.masked.sampled import sampled_releases_curve
+from netdp.mechanisms.discrete_gaussian import DiscreteGaussian
+from netdp.models import Model, whole_sum
+from netdp.numerics.arrays import FloatArray, IntArray
+from netdp.peers.learner import coins, rows_digest
+from netdp.peers.messages import Item, Kind, decode
+from netdp.peers.streams import context, noise_words
+from netdp.privacy.sampled_gaussian import sampled_gaussian_curve
+from netdp.protocols import MaskedDescent
+from netdp.protocols.masked_steps import from_bytes, opened, reduced
+from netdp.protocols.model_steps import begun, stepped
+
+DELTA = 1e-5
+CONFIDENCE = 0.95
+_COINS, _DIGEST = 1, 32  # as in netdp.peers.learner and netdp.peers.spreads.descent
+
+Frames = Iterable[tuple[int, int, bytes]]
+"""From whom, to whom, what."""
+
+
+# ── the view ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def recorded(folder: Path, names: Sequence[str]) -> Iterator[tuple[int, int, bytes]]:
+    """The frames that peers wrote down as they sent them: 4 bytes receiver, 4 bytes length, the frame."""
+    for sender, name in enumerate(names):
+        content, at = (folder / f"{name}.frames").read_bytes(), 0
+        while at + 8 <= len(content):
+            to, size = struct.unpack_from("<II", content, at)
+            yield sender, to, content[at + 8 : at + 8 + size]
+            at += 8 + size
+
+
+def sums_seen(p: MaskedDescent, frames: Frames, attacker: int) -> list[IntArray]:
+    """The opened sums S_1 … S_T from what one party sent and received."""
+    bodies: dict[tuple[int, int], bytes] = {}
+    for sender, to, frame in frames:
+        if attacker in (sender, to):
+            for message in decode(frame):
+                if isinstance(message, Item) and message.key.kind == Kind.STEP:
+                    bodies[message.key.index, message.key.author] = message.body
+    found = []
+    for t in range(1, p.iterations + 1):
+        total = np.zeros(p.dimension, dtype=np.uint64)
+        for u in range(p.n):
+            total += from_bytes(bodies[t, u][_DIGEST:], p.sum.q, p.dimension)
+        found.append(opened(reduced(total, p.sum.q), p.sum.q))
+    return found
+
+
+# ── the attack ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Case:
+    """Who has what: all parties' rows as their study numbers them, without the record; the record; who holds it, who looks."""
+
+    rows: tuple[FloatArray, ...]
+    record: FloatArray
+    holder: int = 0
+    attacker: int = -1
+
+    def tables(self, there: bool) -> list[FloatArray]:
+        """Everybody's rows, the record last among its holder's if it is there."""
+        with_it = np.vstack([self.rows[self.holder], self.record])
+        return [with_it if there and u == self.holder else own for u, own in enumerate(self.rows)]
+
+
+def ratios(
+    case: Case,
+    there: bool,
+    p: MaskedDescent,
+    model: Model,
+    study: bytes,
+    secrets: Sequence[bytes],
+    sums: Sequence[IntArray],
+) -> FloatArray:
+    """The logarithm of the likelihood ratio of every iteration (T,)."""
+    roster, parts = tuple(range(p.n)), []
+    looks = case.attacker % p.n
+    for u, own in enumerate(case.tables(there)):
+        X, y = model.prepared(own[:, :-1]), np.ascontiguousarray(own[:, -1])
+        parts.append((X, y, secrets[u], rows_digest(secrets[u], own), len(case.rows[u])))
+    x, label = model.prepared(case.record[None, :-1]), case.record[-1:]
+    variance = (p.n - 1) * p.sum.share
+    state, out = begun(model.start()), np.empty(p.iterations)
+
+    def whole(X: FloatArray, y: FloatArray) -> IntArray:
+        return whole_sum(model, state.theta, X, y, p.clip, p.sum.step, p.distance)
+
+    for t, seen in enumerate(sums, 1):
+        left = np.array(seen)
+        for u, (X, y, secret, digest, known) in enumerate(parts):
+            drawn = coins(noise_words(secret, context(study, 1, roster, t, _COINS), digest), len(y), p.threshold)[
+                :known
+            ]
+            own = whole(X[:known][drawn], y[:known][drawn])
+            left -= own
+            if u == looks:
+                words = noise_words(secret, context(study, 1, roster, t), own.astype("<i8").tobytes())
+                left -= DiscreteGaussian(p.sum.share).sample(own.shape, words)
+        k = whole(x, label)
+        moved = (int(left @ k) - int(k @ k) / 2) / variance
+        out[t - 1] = np.logaddexp(math.log1p(-p.sampling), math.log(p.sampling) + moved) if p.sampling < 1 else moved
+        state = stepped(p, state, t, seen)
+    return out
+
+
+def trials(scores: FloatArray, times: int) -> FloatArray:
+    """Sums over `times` iterations in a row."""
+    count = len(scores) // times
+    return np.asarray(scores[: count * times].reshape(count, times).sum(axis=1))
+
+
+# ── what it shows ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Bounds from below on what the sums gave away, and the points that they rest on."""
+
+    by_counts: float
+    as_gaussian: float
+    certified: float
+    false: float
+    true: float
+    trials: int
+
+    @property
+    def ratio(self) -> float:
+        """The larger bound over the certified ε: above 1 the promise is refuted."""
+        return max(self.by_counts, self.as_gaussian) / self.certified
+
+
+def shown(
+    inside: FloatArray,
+    outside: FloatArray,
+    p: MaskedDescent,
+    times: int,
+    delta: float = DELTA,
+    confidence: float = CONFIDENCE,
+) -> Shown:
+    """What trials with the record and without it prove, beside what is certified for so many iterations of `p`."""
+    curve = sampled_releases_curve(p.sum.share, p.n - 1, p.distance, p.dimension, p.sampling, times, replaced=False)
+    cut_in, cut_out = len(inside) // 4, len(outside) // 4
+    first = inside[:cut_in], outside[:cut_out]
+    rest = inside[cut_in:], outside[cut_out:]
+    multiplier = math.sqrt((p.n - 1) * p.sum.share) / p.distance
+    counts, gaussian, point = -math.inf, 0.0, (1.0, 0.0)
+    for sign in (1.0, -1.0):
+        # where a ratio is 1 the two lie furthest apart: nothing to choose there, so all trials count
+        false, true = _bounded(sign, (inside, outside), 0.0, confidence)
+        if (found := smallest_epsilon(false, true, p.sampling, times, delta, multiplier)) >= gaussian:
+            gaussian, point = found, (false, true)
+        far = _furthest(sign, first, delta)
+        false, true = _bounded(sign, rest, far, confidence)
+        counts = max(counts, math.log((true - delta) / false) if true > delta else -math.inf)
+    return Shown(max(counts, 0.0), gaussian, float(curve.epsilon(delta)), *point, len(inside) + len(outside))
+
+
+def _furthest(sign: float, first: tuple[FloatArray, FloatArray], delta: float) -> float:
+    """The threshold with the largest quotient of true and false positives, on some of the trials."""
+    inside, outside = (np.sort(sign * scores) for scores in (first if sign > 0 else first[::-1]))
+    best = (-math.inf, 0.0)
+    for threshold in np.quantile(np.concatenate([inside, outside]), np.linspace(0.02, 0.98, 97)):
+        high = stats.beta.ppf(0.975, (outside > threshold).sum() + 1, max((outside <= threshold).sum(), 1e-9))
+        low = stats.beta.ppf(0.025, max((inside > threshold).sum(), 1e-9), (inside <= threshold).sum() + 1)
+        best = max(best, (math.log(max(float(low) - delta, 1e-12) / float(high)), float(threshold)))
+    return best[1]
+
+
+def _bounded(
+    sign: float, rest: tuple[FloatArray, FloatArray], threshold: float, confidence: float
+) -> tuple[float, float]:
+    """False positives at most, true ones at least; Clopper and Pearson, for all bounds together."""
+    inside, outside = (sign * scores for scores in (rest if sign > 0 else rest[::-1]))
+    wrong, right = int((outside > threshold).sum()), int((inside > threshold).sum())
+    tail = (1 - confidence) / 8  # two rates, two directions, two thresholds
+    high = 1.0 if wrong == len(outside) else float(stats.beta.ppf(1 - tail, wrong + 1, len(outside) - wrong))
+    low = 0.0 if not right else float(stats.beta.ppf(tail, right, len(inside) - right + 1))
+    return high, low
+
+
+@lru_cache(maxsize=256)
+def _curve(multiplier: float, sampling: float, times: int) -> Any:
+    return sampled_gaussian_curve(multiplier, sampling, times)
+
+
+def smallest_epsilon(false: float, true: float, sampling: float, times: int, delta: float, near: float) -> float:
+    """ε at δ of the sampled Gaussian with the most noise for which these rates are possible; 0 if they prove nothing."""
+
+    def possible(multiplier: float) -> bool:
+        curve = _curve(multiplier, sampling, times)
+        points = np.linspace(0, 12, 400)
+        return bool((true <= np.exp(points) * false + np.asarray(curve.delta(points))).all())
+
+    if true <= false:
+        return 0.0
+    low, high = 0.25, 16.0  # times the noise there is
+    if possible(near * high):
+        return 0.0
+    while high / low > 1.002:
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if possible(near * middle) else (low, middle)
+    return float(_curve(near * high, sampling, times).epsilon(delta))
+
+
+# ── real peers ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+PARTIES = 3
+EPSILON = 4.0
+"""Certified for one trial. Less could not be told from nothing by a few thousand trials."""
+
+
+def crafted() -> Case:
+    """One row each, and a record whose gradient is longer than the clip at every model on the way."""
+    row = np.array([0.5, 0.0])
+    return Case((row[None], row[None], row[None]), np.array([1.0, 1.0]))
+
+
+def ordinary(seed: int, each: int = 60) -> Case:
+    """Rows of spambase, and one more of them."""
+    from together_runs import rows_of
+
+    X, y, *_ = rows_of("spambase", seed)
+    raw = np.column_stack([np.clip(X[:, :-1] / X[:, -1:], -1, 1), y])
+    dealt = tuple(raw[u * each : (u + 1) * each] for u in range(PARTIES))
+    return Case(dealt, raw[PARTIES * each])
+
+
+def protocol_of(case: Case, sampling: float, times: int, iterations: int) -> MaskedDescent:
+    """So little noise that `times` iterations are (4, 1e-5)-private; for as many iterations as shall be run."""
+    from netdp import graphs
+    from netdp.planning import calibrate
+
+    most = max(len(rows) for rows in case.rows) + 1
+    draft = MaskedDescent(
+        graphs.complete(PARTIES), times, sigma=1.0, step=0.05, clip=0.05, dimension=len(case.record), unit="record",
+        sampling=sampling, max_records=most, records=PARTIES * most,
+    )  # fmt: skip
+    return calibrate(draft, EPSILON, DELTA, colluders=1).replace(iterations=iterations)
+
+
+def by_peers(case: Case, p: MaskedDescent) -> tuple[FloatArray, FloatArray]:
+    """The ratios of all iterations of two runs of real peers: with the record, and without."""
+    from netdp.peers.identity import Identity
+    from netdp.peers.study.training import Training
+    from together_peers import Trial, folder, study_of
+
+    features = [{"name": f"x{i}", "range": (-1, 1)} for i in range(len(case.record) - 1)]
+    task = Training(
+        model="logistic", features=features, label="y", classes=["no", "yes"], unit="record", max_records=p.max_records,
+        min_records=1, records=p.records,
+    )  # fmt: skip
+    found = []
+    for there in (True, False):
+        with folder() as place:
+            frames = place / "frames"
+            frames.mkdir()
+            # as long a run as this promises little, and the study has to say so
+            trial = Trial(place, study_of(task, p, 1e6, DELTA, chunk=1), case.tables(there))
+            trial.run(record=frames)
+            names = trial.study.names
+            sums = sums_seen(p, recorded(frames, names), case.attacker % p.n)
+            secrets = [Identity.load(place / name).noise_secret for name in names]
+            found.append(ratios(case, there, p, task.model(), trial.study.hash, secrets, sums))
+    return found[0], found[1]
+
+
+def report(name: str, told: Shown) -> str:
+    """One line of the table."""
+    return (
+        f"{name:44}{told.trials:>7,}{told.false:9.3f}{told.true:9.3f}{told.by_counts:11.3f}{told.as_gaussian:13.3f}"
+        f"{told.certified:11.3f}{told.ratio:9.2f}"
+    )
+
+
+HEAD = f"{'':44}{'trials':>7}{'FPR ≤':>9}{'TPR ≥':>9}{'by counts':>11}{'as Gaussian':>13}{'certified':>11}{'ratio':>9}"
+
+
+def main(quick: bool) -> None:
+    """The table."""
+    count = 700 if quick else 3000
+    print(
+        f"Membership inference on the sums of {PARTIES} real peers, one of whom looks; ε at δ = {DELTA:g}, bounds from below with "
+        f"{CONFIDENCE:.0%} confidence; ratio: the larger of the two over the certified ε\n{HEAD}"
+    )
+    for name, case, sampling, times in (
+        ("crafted record, always there, m = 1", crafted(), 1.0, 1),
+        ("crafted record, drawn with 1/2, m = 2", crafted(), 0.5, 2),
+        ("ordinary record (spambase), 1/2, m = 2", ordinary(0), 0.5, 2),
+    ):
+        p = protocol_of(case, sampling, times, count * times)
+        inside, outside = (trials(scores, times) for scores in by_peers(case, p))
+        print(report(name, shown(inside, outside, p, times)), flush=True)
+        if name.startswith("crafted"):
+            for hope in (1.5, 2.0):
+                false = p.replace(sigma=p.sigma * hope, grid=p.sum.step)
+                told = shown(inside, outside, false, times)
+                print(report(f"  the same, promised with {hope:g} times the noise", told), flush=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="fewer iterations: some minutes")
+    main(parser.parse_args().quick)
