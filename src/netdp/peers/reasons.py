@@ -54,7 +54,7 @@ _KNOWN: tuple[tuple[str, str], ...] = (
     ("broke-off", r"broke off|attempts failed|came to nothing|did not come"),
     ("models-differ", r"starts from another model"),
     ("left", r"has left the training"),
-    ("older-folder", r"older than what was sent"),
+    ("older-folder", r"older than what was sent|says that it holds our step"),
     ("data-changed", r"have changed since"),
     ("no-gradient", r"no finite gradient"),
     ("keys-in-use-elsewhere", r"used? in (two places|use elsewhere)|in use elsewhere|another contribution"),
