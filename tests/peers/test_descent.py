@@ -750,3 +750,20 @@ def test_who_has_left_remembers_what_others_said_to_hold(row):
         assert "after 5 of 6 steps" in life().over
     finally:
         trial.close()
+
+
+def test_a_neighbour_that_does_not_answer_is_waited_for_before_a_step(row):
+    """Contributions do not wait for ever; steps do: other gradients of the same rows must not leave under the same pads."""
+    trial = calm(row("alone", iterations=3))
+    try:
+        trial.start(0)
+        party = trial.parties[0]
+        later = party._born + party.terms.grace + 1.0
+        party.tick(min(later, party.deadline - 1e-3))
+        assert party._now >= party._born + party.terms.grace
+        assert party._has_asked
+        assert not party._moment.asked
+        party._greeted |= set(party.terms.neighbours)
+        assert party._moment.asked
+    finally:
+        trial.close()

@@ -15,8 +15,9 @@ its votes and contributions durable before anybody sees them):
 - it contributes only to a sealed roster that it voted for, only in the last attempt in which it voted, once, and at most
   `attempts` times in all;
 - it contributes, and takes a step of training, only after it has asked its neighbours what they hold in its name, and takes
-  that for its own. (A neighbour that cannot be reached for `grace` seconds is not waited for. Then a folder that was put
-  back from a backup could draw anew; for the same data that gives the same bytes.)
+  that for its own. (For a contribution, a neighbour that cannot be reached for `grace` seconds is not waited for. Then a
+  folder that was put back from a backup could draw anew; for the same data that gives the same bytes. For a step of training
+  all neighbours are waited for.)
 
 **Nothing is lost.** Items are passed on as long as somebody lacks them; on every new link both ends say what they hold
 (`Hello`), so a link may break and a party may come back at any time. A party leaves when all its neighbours hold the
@@ -533,7 +534,10 @@ class Party:
     @property
     def _moment(self) -> Moment:
         linked = frozenset(peer for peer, link in self._exchange.links.items() if link.greeted)
-        return Moment(self._now, linked, self._has_asked, self._steps[self.attempt])
+        # a step is drawn only after every neighbour has answered: all are needed anyway, and another machine or another
+        # version of torch may compute other gradients of the same rows, which must not leave under the same pads
+        asked = self._greeted.issuperset(self.terms.neighbours)
+        return Moment(self._now, linked, asked, self._steps[self.attempt])
 
     @property
     def _has_asked(self) -> bool:
