@@ -248,13 +248,13 @@ def told_peers(found: list[dict[str, Any]], against: list[float]) -> None:
     print(f"  {'':38}{bits}; {found[0]['round']:.3f} s a round; promised ε {found[0]['promised']:.4f}")
 
 
-def one_process(p: Any, iterations: int) -> float:
+def one_process(p: Any, iterations: int, chunk: int = 64) -> float:
     """Seconds of an iteration of the simulator, the same sum in one process."""
     from netdp.learn.running import run
     from together_data import cnn_model, mnist
 
     X, y, *_ = mnist(0)
-    data = runs.ModelParties.deal(cnn_model(), X, y, p.n, 0)
+    data = runs.ModelParties.deal(cnn_model(chunk), X, y, p.n, 0)
     ends: list[float] = []
     run(p, data, np.random.SeedSequence(0), after=lambda t, state: ends.append(time.perf_counter()))
     return float(np.median(np.diff(ends)))

@@ -111,7 +111,9 @@ class Trial:
         other.files = {name: place / name / "data.csv" for name in self.files}
         return other
 
-    def run(self, *, kill: tuple[str, int] | None = None, record: Path | None = None) -> tuple[UpResult, Times]:
+    def run(
+        self, *, kill: tuple[str, int] | None = None, record: Path | None = None, target: Any = told_process
+    ) -> tuple[UpResult, Times]:
         """All parties as processes. kill = (who, when): killed with signal 9 once all are so far, and started again."""
         times, left = Times(), [] if kill is None else [kill]
 
@@ -121,7 +123,7 @@ class Trial:
                 who, _ = left.pop()
                 os.kill(int((self.place / who / "pid").read_text()), signal.SIGKILL)
 
-        result = up(self.study, self.path, self.files, self.place, watch=watch, target=told_process, record=record)
+        result = up(self.study, self.path, self.files, self.place, watch=watch, target=target, record=record)
         if not result.ok or left:
             raise RuntimeError(f"the training did not end well: {result.gone} {result.notes[:5]} {left}")
         return result, times

@@ -1,7 +1,10 @@
-"""How long an iteration of learning together takes on real processes, and what it sends: `python benchmarks/training_rounds.py`.
+"""How long an iteration of learning together takes on real processes, where its time goes, and what it sends:
+`python benchmarks/training_rounds.py [--cnn]`.
 
 A model of so many numbers whose gradients cost nothing to speak of (`WIDE`), so that what is measured is the rest: noise, pads, the
 registers on the disk, signatures and the wire; beside it the same iteration in one process, without any of that but the noise.
+With --cnn, the network of `together.py rounds` on images (needs NETDP_DATA); there, one process draws the noise of the sum at once.
+Each with a table of the parts (`round_parts`). Times on the wall are those of all parties on this one machine.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from netdp.peers.study import Study
 from netdp.peers.study.training import Training
 from netdp.peers.up import up
 from netdp.protocols.model_steps import begun, stepped
+from round_parts import Parts, watched_process
 
 WIDE = """
 import torch
@@ -54,11 +58,13 @@ class Rounds:
     seconds: float
     alone: float
     sent: float
+    parts: Parts
 
     def __str__(self) -> str:
+        sent = f"; a party sends {self.sent / 1e6:.3g} MB in each" if self.sent == self.sent else ""
         return (
             f"{self.parties} parties, {self.size:>9,} numbers, {self.iterations} iterations: {1e3 * self.seconds:9.1f} ms each on "
-            f"peers, {1e3 * self.alone:9.1f} ms in one process; a party sends {self.sent / 1e6:.3g} MB in each"
+            f"peers, {1e3 * self.alone:9.1f} ms in one process, ratio {self.seconds / self.alone:.2f}{sent}\n{self.parts}"
         )
 
 
@@ -97,11 +103,32 @@ def measured(parties=5, size=1000, iterations=50, rows=20, graph=None):
         table.write_text("party,x,y\n" + "".join(f"{u},{i / rows},yes\n" for u in names for i in range(rows)))
         os.environ["PYTHONPATH"] = os.pathsep.join([place, os.environ.get("PYTHONPATH", "")])
         sys.path.insert(0, place)
-        seconds, sent, result = rates(study, path, deal(study, table, folder), folder)
+        seconds, sent, result = rates(study, path, deal(study, table, folder), folder, target=watched_process)
         sys.path.remove(place)
         if len(result.answered) < parties:
             raise RuntimeError(f"not all came to an end: {result.gone} {result.outcomes}")
-        return Rounds(parties, size, iterations, seconds, alone(study, rows), sent)
+        parts = Parts.of(folder / name for name in study.names)
+        return Rounds(parties, size, iterations, seconds, alone(study, rows), sent, parts)
+
+
+def cnn(parties=5, iterations=30, chunk=64, epsilon=1.0):
+    """Train the network of `together_data` on loopback."""
+    import torch
+
+    import together_runs as runs
+    from together import one_process
+    from together_peers import Trial, cnn_rows, cnn_task, study_of
+    from together_peers import folder as place_of
+
+    torch.set_num_threads(1)
+    p = runs.calibrate(runs.cnn_protocol(epsilon, parties, iterations), epsilon, runs.DELTA, colluders=1)
+    with place_of() as place:
+        trial = Trial(place, study_of(cnn_task(parties), p, epsilon, runs.DELTA, chunk=chunk), cnn_rows(parties, 0))
+        _, times = trial.run(target=watched_process)
+        parts = Parts.of(place / name for name in trial.study.names)
+    return Rounds(
+        parties, p.dimension, iterations, times.per_round, one_process(p, iterations, chunk), float("nan"), parts
+    )
 
 
 def alone(study, rows, times=5):
@@ -128,7 +155,14 @@ if __name__ == "__main__":
     parser.add_argument(
         "--iterations", type=int, help="100 of small models, 30 of larger ones, 10 of a million, unless given"
     )
+    parser.add_argument("--cnn", action="store_true", help="the network of together.py instead")
+    parser.add_argument(
+        "--chunk", type=int, default=64, help="records whose gradients are computed at once, with --cnn"
+    )
     chosen = parser.parse_args()
+    if chosen.cnn:
+        print(cnn(chosen.parties, chosen.iterations or 30, chosen.chunk), flush=True)
+        raise SystemExit
     for numbers in chosen.sizes:
         usual = 100 if numbers <= 1000 else 30 if numbers < 10**6 else 10
         print(measured(chosen.parties, numbers, iterations=chosen.iterations or usual), flush=True)

@@ -3,9 +3,11 @@
     python examples/hospitals/run.py [FOLDER]
 
 The rows of the cardiovascular disease table (NETDP_DATA/cardio/cardio_train.csv) are dealt out to five hospitals of different
-sizes, each with a file of its own. If that table is not here, an invented one is used, and said to be. Then three commands of
-netdp follow, which are printed as they are run: draft the study, explain it, run all five hospitals as processes of this machine
-with keys and ledgers of their own. What is in FOLDER in the end: data/, study.toml, homes/, model/ with MODEL_CARD.md.
+sizes, each with a file of its own. If that table is not here, an invented one is used, and said to be. Every hospital's policy
+allows epsilon = 1 about any patient, in all. Two studies share that, each run by five processes of this machine with keys and
+ledgers of their own: a tenth of the budget finds centre and scale of the columns, the rest trains the model on columns scaled by
+them. The commands of netdp are printed as they are run. What is in FOLDER in the end: data/, scaling.toml and its result
+scaling.json, scaled.toml, study.toml, homes/, model/ with MODEL_CARD.md.
 """
 
 from __future__ import annotations
@@ -39,6 +41,18 @@ COLUMNS = (
 )
 MOST = 25_000
 """No hospital has more patients, as everybody knows."""
+EPSILON, DELTA = 1.0, 1e-6
+"""What all of it together may reveal about any patient, at most, to any one of the other hospitals."""
+POLICY = f"""\
+# What this hospital allows, over all studies that it ever joins.
+delta = {DELTA!r}
+unit = "record"
+
+[[limit]]
+against = 1
+per = "total"
+epsilon = {EPSILON!r}
+"""
 
 
 def patients() -> list[dict[str, str]]:
@@ -85,13 +99,17 @@ def deal(rows: list[dict[str, str]], folder: Path) -> dict[str, int]:
     return sizes
 
 
-def netdp(*words: str | Path) -> None:
-    """Run a command of netdp, as one would type it."""
+def netdp(*words: str | Path, into: Path | None = None) -> None:
+    """Run a command of netdp, as one would type it; what it prints may go into a file."""
     typed = [str(word) for word in words]
-    print(f"$ netdp {shlex.join(typed)}", flush=True)
-    done = subprocess.run([sys.executable, "-m", "netdp", *typed], check=False).returncode
-    if done:
-        sys.exit(done)
+    print(f"$ netdp {shlex.join(typed)}" + (f" > {shlex.quote(str(into))}" if into else ""), flush=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "netdp", *typed], check=False, stdout=None if into is None else subprocess.PIPE
+    )
+    if done.returncode:
+        sys.exit(done.returncode)
+    if into is not None:
+        into.write_bytes(done.stdout)
     print(flush=True)
 
 
@@ -104,14 +122,35 @@ def main(folder: Path) -> None:
     print(
         f"{len(rows):,} patients of {len(sizes)} hospitals: {', '.join(f'{name} {size:,}' for name, size in sizes.items())}\n"
     )
-    names = folder / "hospitals.txt"
+    names, homes = folder / "hospitals.txt", folder / "homes"
     names.write_text("\n".join(HOSPITALS) + "\n", "utf-8")
-    study = folder / "study.toml"
+    for name in HOSPITALS:
+        (homes / name).mkdir(mode=0o700, parents=True)
+        (homes / name / "policy.toml").write_text(POLICY, "utf-8")
+    who = ("--parties", names, "--max-records", str(MOST), "--total", f"{EPSILON:g}", "--delta", f"{DELTA:g}")
+    first, found, scaled, second = (
+        folder / name for name in ("scaling.toml", "scaling.json", "scaled.toml", "study.toml")
+    )
     netdp(
-        "study", "new", "Heart disease in five hospitals", "--schema", HERE / "schema.toml", "--parties", names,
-        "--max-records", str(MOST), "--records", str(round(len(rows), -3)), "--epsilon", "1", "--delta", "1e-6", "-o", study,
+        "study",
+        "new",
+        "Where the columns lie",
+        "--task",
+        "scaling",
+        "--schema",
+        HERE / "schema.toml",
+        *who,
+        "-o",
+        first,
+    )
+    netdp("up", first, "--data", folder / "data", "--folder", homes, "--json", into=found)
+    netdp("study", "schema", HERE / "schema.toml", "--scaled-by", found, "-o", scaled)
+    netdp(
+        "study", "new", "Heart disease in five hospitals", "--schema", scaled, *who, "--records", str(round(len(rows), -3)),
+        "-o", second,
     )  # fmt: skip
-    netdp("up", study, "--data", folder / "data", "--folder", folder / "homes", "--out", folder / "model")
+    netdp("up", second, "--data", folder / "data", "--folder", homes, "--out", folder / "model")
+    netdp("ledger", "show", "--home", homes / next(iter(HOSPITALS)))
     print((folder / "model" / "MODEL_CARD.md").read_text("utf-8"))
 
 

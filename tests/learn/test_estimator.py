@@ -15,6 +15,9 @@ from netdp.learn import estimator as module  # noqa: E402
 from netdp.learn.noise import edge  # noqa: E402
 from netdp.protocols import GossipDescent  # noqa: E402
 
+# Some ε here are large on purpose: little noise, so that what else is there can be seen.
+pytestmark = pytest.mark.filterwarnings("ignore::netdp.privacy.weak.WeakPromise")
+
 
 @pytest.mark.filterwarnings("ignore::netdp.learn.NoiseWarning")  # a few rows, few parties: of course
 @parametrize_with_checks(

@@ -5,7 +5,7 @@ import pytest
 
 from netdp import calibrate, graphs
 from netdp.learn.ranges import ends_of, found_ranges, noisy_shares, sizes_of
-from netdp.planning.training import LARGEST, SIZES, SMALLEST, range_sum
+from netdp.planning.training_before import LARGEST, SIZES, SMALLEST, range_sum
 
 
 def test_sizes_cover_the_line_and_rise():

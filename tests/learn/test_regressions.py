@@ -17,6 +17,9 @@ import netdp  # noqa: E402
 from netdp.errors import InvalidValue, Unsupported  # noqa: E402
 from netdp.learn import LinearRegression, LogisticRegression, NoiseWarning, PreprocessingWarning  # noqa: E402
 
+# Some ε here are large on purpose: little noise, so that what else is there can be seen.
+pytestmark = pytest.mark.filterwarnings("ignore::netdp.privacy.weak.WeakPromise")
+
 
 @pytest.mark.filterwarnings("ignore::netdp.learn.NoiseWarning", "ignore::netdp.learn.PreprocessingWarning")
 @parametrize_with_checks(
@@ -144,16 +147,24 @@ def test_scikit_learn_life():
 
 def test_progress_shows_what_everybody_sees(capsys):
     X, y = blobs(600)
-    LogisticRegression(20, epsilon=30.0, iterations=20, verbose=1).fit(X, y)
+    LogisticRegression(20, epsilon=10.0, iterations=20, verbose=1).fit(X, y)
     shown = capsys.readouterr().err.splitlines()
     assert "the rows' loss is private" in shown[2]
     lines = [line for line in shown if line.startswith("iteration ")]
     assert [line.split(":")[0] for line in lines] == [f"iteration {t}/20" for t in range(2, 21, 2)]
     spent = [float(line.split("ε spent = ")[1].split(",")[0]) for line in lines]
     assert spent == sorted(spent)
-    assert spent[-1] == pytest.approx(30.0, rel=0.01)
-    LogisticRegression(20, epsilon=30.0, iterations=20).fit(X, y)
+    assert spent[-1] == pytest.approx(10.0, rel=0.01)
+    LogisticRegression(20, epsilon=10.0, iterations=20).fit(X, y)
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("protocol", ["masked", "central"])
+def test_what_settings_are_made_of_is_stated(protocol):
+    """The clip falls with the rows of a party, so how many there are is assumed to be public."""
+    model = LogisticRegression(20, epsilon=10.0, iterations=2, protocol=protocol, random_state=0).fit(*blobs(600))
+    assert any("about how many rows they have" in line and "public" in line for line in model.guarantee_.assumptions)
+    assert model.protocol_.clip == pytest.approx(0.5 / 30**0.5)
 
 
 def test_noise_that_will_win_is_announced():

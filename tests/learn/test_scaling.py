@@ -16,7 +16,8 @@ from netdp.learn.scaling import (
     scaled_by_own_statistics,
     standardised,
 )
-from netdp.planning.training import scaling_sum
+from netdp.models.moments import moments
+from netdp.planning.training_before import scaling_sum
 
 
 def parties(n=40, rows=25, seed=0):
@@ -33,7 +34,7 @@ def test_means_and_deviations_are_those_of_the_rows(unit):
     """With little noise; and with the noise that the sum states, means are off by about as much as is said."""
     X, tables = parties()
     within = BOUNDS.bounded(X)
-    exact = np.concatenate([within.mean(axis=0), (within**2).mean(axis=0) - 0.5])
+    exact = np.concatenate([within.mean(axis=0), (within**2).mean(axis=0) - 1.0])
     quiet = scaling_sum(graphs.ring(40), 3, unit, rows=25, sigma=1e-4)
     found = standardised(BOUNDS, quiet, tables, 0)
     np.testing.assert_allclose(found.mean, exact[:3], atol=1e-3)
@@ -62,7 +63,7 @@ def test_one_record_moves_the_sum_by_no_more_than_is_accounted():
     protocol = calibrate(scaling_sum(graphs.ring(5), 3, "record", rows=10), 1.0, 1e-6)
     rng = np.random.default_rng(0)
     z = rng.choice([-1.0, 1.0, 0.0, 0.3], (50, 3))
-    values = np.hstack([z, z**2 - 0.5, np.ones((50, 1))])
+    values = moments(z, "record")
     every = summed_records(protocol, values)
     for r in range(50):
         without = summed_records(protocol, np.delete(values, r, axis=0))

@@ -12,6 +12,9 @@ from netdp.errors import InvalidValue  # noqa: E402
 from netdp.learn import NoiseWarning  # noqa: E402
 from netdp.learn.walk_estimator import WalkLogisticRegression  # noqa: E402
 
+# Some ε here are large on purpose: little noise, so that what else is there can be seen.
+pytestmark = pytest.mark.filterwarnings("ignore::netdp.privacy.weak.WeakPromise")
+
 
 @pytest.mark.filterwarnings("ignore::netdp.learn.NoiseWarning")  # a few rows, few parties: of course
 @parametrize_with_checks([WalkLogisticRegression(parties=4, steps=8)])

@@ -49,9 +49,16 @@ def test_rows_that_do_not_fit_are_named(tmp_path):
     model = load_model(tmp_path)
     with pytest.raises(InvalidValue, match="there is no column 'sex'"):
         model.predict([{"age": 3}])
-    for rows in ({"age": 3, "sex": "f"}, "age", [[1, 2]]):
-        with pytest.raises(InvalidValue, match="a list of dictionaries"):
-            model.predict(rows)
+    for rows, got in (
+        ({"age": 3, "sex": "f"}, "got {'age': 3, 'sex': 'f'} of type dict"),
+        ("age", "got 'age' of type str"),
+        (None, "got None of type NoneType"),
+        (3.5, "got 3.5 of type float"),
+        ([ROWS[0], [1, 2]], r"row 1 is \[1, 2\] of type list"),
+    ):
+        for asked in (model.predict, model.predict_proba):
+            with pytest.raises(InvalidValue, match=f"a list of dictionaries .*{got}"):
+                asked(rows)
 
 
 def test_files_that_are_damaged_or_of_another_make_are_refused(tmp_path):
@@ -77,6 +84,56 @@ def test_files_that_are_damaged_or_of_another_make_are_refused(tmp_path):
         load_model(path)
     with pytest.raises(FileFormatError, match="there is no such file"):
         load_model(tmp_path / "nowhere.npz")
+
+
+def test_other_files_than_the_numbers_are_told_from_them(tmp_path):
+    files = save_model(tmp_path / "model", np.zeros(3), about())
+    for name in ("model.json", "MODEL_CARD.md"):
+        for read in (load_model, read_about):
+            with pytest.raises(
+                FileFormatError, match=r"is the text about a model; its numbers are in model.npz: load_model\("
+            ) as said:
+                read(files[name])
+            assert "pickle" not in str(said.value)
+    (tmp_path / "notes.txt").write_text("hello")
+    with pytest.raises(FileFormatError, match=r"is no model of netdp, or damaged; give the model.npz") as said:
+        load_model(tmp_path / "notes.txt")
+    assert "pickle" not in str(said.value)
+    with pytest.raises(FileFormatError, match=r"is a folder without model.npz"):
+        load_model(tmp_path)
+    with pytest.raises(InvalidValue, match=r"from the path of model.npz, or of its folder, got None"):
+        load_model(None)
+
+
+def snippet(card):
+    """The Python of a card."""
+    text = card.read_text("utf-8")
+    return text.partition("```python\n")[2].partition("```")[0]
+
+
+@pytest.mark.parametrize("columns", [2, 40])
+def test_the_example_of_the_card_runs_as_it_stands(tmp_path, monkeypatch, capsys, columns):
+    features = tuple(
+        Column(f'a "{i}" \\', range=(0, i + 1)) if i % 2 else Column(f"w {i}", values=("x", "y"))
+        for i in range(columns)
+    )
+    schema = Schema(features, Column("ill", values=("no", "yes")))
+    said = about(schema=schema.to_dict(), model={"name": "logistic", "parameters": columns + 1})
+    files = save_model(tmp_path, np.arange(columns + 1.0), said)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(snippet(files["MODEL_CARD.md"]), "card", "exec"), {})
+    first = {one["name"]: (one.get("values") or one["range"])[0] for one in schema.to_dict()["features"]}
+    assert capsys.readouterr().out.strip() == str(load_model(tmp_path).predict([first]))
+
+
+def test_the_example_of_the_card_of_a_model_that_is_code_runs_beside_its_module(tmp_path, monkeypatch, capsys):
+    source = "from netdp.models import Logistic\ndef ours(features):\n    return Logistic(features + 1)\n"
+    (tmp_path / "carded.py").write_text(source)
+    said = {"name": "carded:ours", "parameters": 3, "source": digest_of(source.encode())}
+    files = save_model(tmp_path, np.array([2.0, 0.0, 0.0]), about(model=said))
+    monkeypatch.chdir(tmp_path)
+    exec(compile(snippet(files["MODEL_CARD.md"]), "card", "exec"), {})
+    assert capsys.readouterr().out.strip() == "['no']"
 
 
 def test_a_model_that_is_code_wants_its_very_module_and_to_be_asked(tmp_path, monkeypatch):

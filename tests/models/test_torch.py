@@ -4,6 +4,7 @@ import math
 import subprocess
 import sys
 import threading
+import types
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ torch = pytest.importorskip("torch", reason="the extra torch is not installed")
 from torch import nn  # noqa: E402
 
 from netdp.errors import InvalidValue, Unsupported  # noqa: E402
-from netdp.models import clipped_sum, from_torch, whole_sum  # noqa: E402
+from netdp.models import clipped_sum, code, from_torch, whole_sum  # noqa: E402
+from netdp.models.torch_layers import seeded  # noqa: E402
 
 
 class Cells(nn.Module):
@@ -524,3 +526,14 @@ def test_why_batch_norm_is_refused_one_record_moves_all_the_others():
     assert moved > 3.0
     with pytest.raises(Unsupported, match="GroupNorm"):
         from_torch(module, "cross_entropy", classes=2)
+
+
+def test_a_function_that_is_the_first_to_import_torch_starts_from_the_public_seed(monkeypatch):
+    """Else every process would begin with numbers of its own; a module that does not speak of torch leaves it alone."""
+    with seeded(0):
+        public = torch.rand(3)
+    monkeypatch.setattr(code, "sys", types.SimpleNamespace(modules={}))  # as before the function has run
+    for content, same in ((b"def net():\n    import torch\n", True), (b"import numpy\n", False)):
+        torch.manual_seed(7)
+        with code._seeded(content):
+            assert torch.equal(torch.rand(3), public) == same

@@ -5,7 +5,9 @@ docs/guarantees.md#training-on-peers.
 """
 
 import asyncio
+import contextlib
 import copy
+import dataclasses
 import heapq
 import math
 import shutil
@@ -25,7 +27,9 @@ from netdp.peers.ledger.descent_losses import descent_curve
 from netdp.peers.ledger.entries import CORRECTS, in_force, total
 from netdp.peers.ledger.policy import Policy
 from netdp.peers.ledger.store import SHUT, Store
-from netdp.peers.messages import Announce, Hello, Item, Key, Kind, Pull, roster_body, roster_digest, signed_bytes
+from netdp.peers.log import fields_of
+from netdp.peers.messages import Announce, Held, Hello, Item, Key, Kind, Pull, roster_body, roster_digest, signed_bytes
+from netdp.peers.party import Party
 from netdp.peers.peer import Peer
 from netdp.peers.rejections import Reason
 from netdp.peers.streams import Words
@@ -211,22 +215,8 @@ def test_an_old_copy_of_a_folder_says_nothing_new():
     """Party 2 is put back to where it was some iterations ago: it takes back its steps, or ends; never another y."""
     for lag in (1, 3):
         trial = calm()
-        copied = trial.folder / "old.db"
         try:
-            for u in range(trial.n):
-                trial.at(0.0, trial.start, u)
-            while completed(trial, 2) < 1:
-                one_event(trial)
-            trial.peers[2].store._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            shutil.copy(trial.file(2), copied)
-            while completed(trial, 2) < 1 + lag:
-                one_event(trial)
-            trial.kill(2)
-            for file in trial.folder.glob("p2.db*"):
-                file.unlink()
-            shutil.copy(copied, trial.file(2))
-            trial.at(0.1, trial.start, 2)
-            trial.run(until=trials.HORIZON, alive=range(trial.n))
+            put_back(trial, 2, lambda _: completed(trial, 2) >= 1 + lag)  # noqa: B023  used at once
             trial.words.check()
             assert len(trial.told) == trial.n
             if lag == 1:
@@ -239,6 +229,98 @@ def test_an_old_copy_of_a_folder_says_nothing_new():
                     assert not entries or min(entries) >= 2
         finally:
             trial.close()
+
+
+def put_back(trial, u, late, then=lambda: None):
+    """Copy a party's folder after an iteration; once it is late(its step at that time), put the copy back and start it again."""
+    copied = trial.folder / "old.db"
+    for v in range(trial.n):
+        trial.at(0.0, trial.start, v)
+    while completed(trial, u) < 1:
+        one_event(trial)
+    trial.peers[u].store._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    shutil.copy(trial.file(u), copied)
+    (stood, _), *_ = trial.peers[u].store.risen(trial.study.hash, 1, b"step")
+    while not late(stood):
+        one_event(trial)
+    trial.kill(u)
+    for file in trial.folder.glob(f"p{u}.db*"):
+        file.unlink()
+    shutil.copy(copied, trial.file(u))
+    then()
+    trial.at(0.1, trial.start, u)
+    trial.run(until=trials.HORIZON, alive=range(trial.n))
+
+
+def is_held(trial, u):
+    """Whether somebody holds the next step of a party after a given one."""
+    return lambda step: any(Key(Kind.STEP, 1, u, step + 1) in trial.parties[v]._held for v in trial.neighbours[u])
+
+
+@pytest.mark.parametrize("believes", [True, False])
+def test_no_patience_makes_an_old_folder_speak_again(believes, monkeypatch):
+    """The counterexample of docs/guarantees.md#held-in-our-name to claims that lapse: the same rows on the same machine, honest
+    neighbours that hold a later step and cannot get it over, and one member that says another step than in the life before.
+
+    Who does not heed the proof says a second y under the same pads.
+    """
+    if not believes:
+        monkeypatch.setattr(Party, "_believe", lambda *_: None)
+    second_life = []
+
+    def twist(u, to, message):
+        if not isinstance(message, Item) or message.key.kind != Kind.STEP:
+            return message
+        key, body = message.key, message.body
+        if (key.author, to) == (2, 2) or (
+            key.author == LIAR and key.index > 2
+        ):  # does not get over; holds all others up
+            return None
+        if second_life and (key.author, to) == (LIAR, 2):
+            return signed(trial, key, body[:-1] + bytes([body[-1] ^ 1]))
+        return message
+
+    trial = calm(twist=twist)
+    try:
+        with contextlib.nullcontext() if believes else contextlib.suppress(NetdpError):
+            put_back(trial, 2, is_held(trial, 2), lambda: second_life.append(True))
+        steps = [trial.words.said.get(Key(Kind.STEP, 1, 2, t), set()) for t in range(1, 7)]
+        assert list(map(len, steps)) == ([1, 1, 1, 0, 0, 0] if believes else [1, 1, 2, 0, 0, 0])
+        if believes:
+            assert "older than what was sent" in trial.told[2]["reason"]
+            assert not trial.accused
+    finally:
+        trial.close()
+
+
+def boastful(liar, ahead):
+    """A party that says in every Hello that it holds the other end's steps, up to some that are not made yet."""
+
+    def twist(u, to, message):
+        if u != liar or not isinstance(message, Hello):
+            return message
+        keys = [Key(Kind.CONTRIBUTION, 1, to), *(Key(Kind.STEP, 1, to, t) for t in ahead)]
+        mine = [held for held in message.proofs if held.key.kind == Kind.STEP][:1]
+        forged = [Held(key, bytes(32), bytes(64)) for key in keys]
+        forged += [dataclasses.replace(one, key=key) for one in mine for key in keys]
+        return dataclasses.replace(message, have=(*message.have, *keys), proofs=(*forged, *message.proofs))
+
+    return twist
+
+
+@pytest.mark.parametrize("ahead", [(1,), (2, 3), range(1, 9)])
+def test_who_boasts_of_our_steps_is_named_and_the_model_comes(ahead):
+    """From the first Hello on, and after a death and a start: everybody ends with the model, and knows who lied."""
+    trial = calm(twist=boastful(LIAR, ahead))
+    trial._writes = [(2, "after", 4, 0.2), (VICTIM, "before", 5, 0.3)]
+    try:
+        run(trial)
+        right(trial)
+        trial.words.check()
+        assert {liar for _, liar in trial.accused} == {LIAR}
+        assert {u for u, _ in trial.accused} == set(range(trial.n)) - {LIAR}
+    finally:
+        trial.close()
 
 
 def completed(trial, u):
@@ -354,6 +436,32 @@ def test_what_is_claimed_to_be_held_is_bounded(training):
     party.received(LIAR, [Announce(keys), Pull(keys)], 0.3)
     link = party._exchange.links[LIAR]
     assert len(link.knows) + len(link.pulled) + len(party._exchange._offers) <= 3 * 9 * (2 + 1) * trial.n
+
+
+def test_a_lie_about_our_steps_is_reported_with_the_name(training):
+    """Once, for log and status; what was published already, or has a proof, is no lie."""
+    trial, party, _ = training
+    peer, events = trial.peers[VICTIM], []
+    peer._tell = events.append
+    own = party._held[Key(Kind.STEP, 1, VICTIM, 1)]
+
+    def greet(*keys, proofs=()):
+        party.lost(LIAR, 0.3)
+        party.linked(LIAR, 0.3)
+        peer._do(lambda: party.received(LIAR, [Hello(trial.study.hash, "", keys, proofs=proofs)], 0.3))
+        return [event for event in events if event["event"] == "note"]
+
+    assert greet(own.key) == []
+    assert greet(own.key, proofs=(Held.of(own),)) == []
+    assert greet(own.key._replace(attempt=99), own.key._replace(index=10**6)) == []  # of no attempt, no iteration
+    later = own.key._replace(index=2)
+    for _ in range(3):
+        (said,) = greet(later)
+    assert said["peer"] == "p1"
+    assert fields_of(said) == {"peer": "p1", "reason": "unproved-claim"}
+    assert party._moment.claimed <= 1
+    greet(later, proofs=(Held.of(signed(trial, later, own.body)),))  # with our own signature it is believed
+    assert party._moment.claimed == 2
 
 
 def test_a_late_step_is_no_fault(training):

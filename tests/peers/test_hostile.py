@@ -4,6 +4,8 @@ Real peers on real links in one process; party 1 is honest in all it must do, an
 """
 
 import asyncio
+import contextlib
+import hashlib
 import importlib.util
 import sys
 from pathlib import Path
@@ -17,6 +19,7 @@ from netdp.peers import wire_pb2 as wire
 from netdp.peers.messages import (
     Announce,
     Done,
+    Held,
     Hello,
     Item,
     Key,
@@ -28,6 +31,7 @@ from netdp.peers.messages import (
     signed_bytes,
 )
 from netdp.peers.peer import largest_frame, prepare
+from netdp.peers.reasons import reason_of
 
 sys.path.append(str(Path(__file__).parent))
 
@@ -251,7 +255,7 @@ _spec.loader.exec_module(_world)
 
 
 def test_nothing_is_contributed_where_a_neighbour_holds_our_contribution():
-    """A folder from an old backup: one neighbour says at once that it holds ours, and is slow to send it."""
+    """A folder from an old backup: one neighbour shows at once that it holds ours, and is slow to send it."""
     world = _world.World(graphs.complete(3))
     world.start(0)
     party, book = world.parties[0], world.books[0]
@@ -260,14 +264,57 @@ def test_nothing_is_contributed_where_a_neighbour_holds_our_contribution():
     study = party.terms.study
     for peer in (1, 2):
         party.linked(peer, 0.1)
-    party.received(1, [Hello(study, "", (mine,))], 0.2)
+    body = roster_digest((0, 1, 2)) + b"what"
+    party.received(1, [Hello(study, "", (mine,), proofs=(Held.of(_world.signed(mine, body)),))], 0.2)
     party.received(2, [Hello(study, ""), *votes], 0.3)
     party.tick(10.0)  # all neighbours have greeted, the roster is sealed, the grace is over
     assert book.spent == []
-    body = roster_digest((0, 1, 2)) + b"what"
+    assert not party.accused
     party.received(1, [_world.signed(mine, body)], 11.0)
     assert book.spent == [(1, (0, 1, 2))]
     assert book.items[mine].body == body
+
+
+@pytest.mark.parametrize("lie", ["nothing", "forged", "of another", "of another key"])
+def test_who_only_says_that_it_holds_our_contribution_is_not_believed(lie):
+    """No proof, a forged one, somebody else's, one of another key: named once, and all goes on."""
+    world = _world.World(graphs.complete(3))
+    world.start(0)
+    party = world.parties[0]
+    mine, body = Key(Kind.CONTRIBUTION, 1, 0), roster_digest((0, 1, 2)) + b"what"
+    theirs = Held.of(_world.signed(Key(Kind.CONTRIBUTION, 1, 1), body))
+    proofs = {
+        "nothing": (),
+        "forged": (Held(mine, hashlib.sha256(body).digest(), bytes(32)),) * 1000,
+        "of another": (theirs,),
+        "of another key": (Held(mine, theirs.digest, theirs.signature),),
+    }[lie]
+    for peer, said in ((1, Hello(party.terms.study, "", (mine,), proofs=proofs)), (2, Hello(party.terms.study, ""))):
+        party.linked(peer, 0.1)
+        vote = _world.signed(Key(Kind.VOTE, 1, peer), roster_body((0, 1, 2)))
+        party.received(peer, [said, vote], 0.2)
+    assert world.books[0].spent == [(1, (0, 1, 2))]
+    ((peer, said),) = party.accused
+    assert (peer, reason_of(said)) == (1, "unproved-claim")
+    assert "1 says that it holds contribution 0 of ours in attempt 1" in said
+
+
+def test_our_own_signature_under_something_else_stops_the_peer():
+    """The proof alone shows that the keys are in use elsewhere: no need to see the body."""
+    world = _world.World(graphs.complete(3))
+    world.start(0)
+    party, mine = world.parties[0], Key(Kind.CONTRIBUTION, 1, 0)
+    for peer in (1, 2):
+        party.linked(peer, 0.1)
+        vote = _world.signed(Key(Kind.VOTE, 1, peer), roster_body((0, 1, 2)))
+        party.received(peer, [Hello(party.terms.study, ""), vote], 0.2)
+    same, other = (Held.of(item) for item in (party._held[mine], _world.signed(mine, b"another")))
+    for shown, stops in ((same, False), (other, True)):
+        party.lost(1, 0.3)
+        party.linked(1, 0.4)
+        with pytest.raises(NetdpError, match="in use elsewhere") if stops else contextlib.nullcontext():
+            party.received(1, [Hello(party.terms.study, "", (mine,), proofs=(shown,))], 0.5)
+    assert not party.accused
 
 
 def test_without_such_a_claim_it_is_contributed():

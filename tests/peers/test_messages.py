@@ -11,6 +11,7 @@ from netdp.peers import wire_pb2 as wire
 from netdp.peers.messages import (
     Announce,
     Done,
+    Held,
     Hello,
     Item,
     Key,
@@ -27,9 +28,10 @@ from netdp.peers.messages import (
 numbers = st.integers(0, 2**32 - 1)
 keys = st.builds(Key, st.sampled_from(Kind), numbers, numbers, numbers)
 key_lists = st.lists(keys, max_size=5).map(tuple)
+proofs = st.lists(st.builds(Held, keys, st.binary(max_size=32), st.binary(max_size=64)), max_size=3).map(tuple)
 messages = st.one_of(
     st.builds(Item, keys, st.binary(max_size=200), st.binary(max_size=64), numbers),
-    st.builds(Hello, st.binary(max_size=32), st.text(max_size=9), key_lists, numbers),
+    st.builds(Hello, st.binary(max_size=32), st.text(max_size=9), key_lists, numbers, numbers, proofs),
     st.builds(Announce, key_lists),
     st.builds(Pull, key_lists),
     st.builds(Done, numbers, st.binary(max_size=32)),

@@ -284,8 +284,8 @@ def test_a_split_roster_gets_nothing_from_those_outside_it():
 
 
 def test_another_study_or_format_is_not_talked_to():
-    future = Hello(b"s" * 32, "", format=3, newest=3)
-    for hello, words in ((Hello(b"t" * 32, ""), "another study"), (future, "format 3")):
+    future = Hello(b"s" * 32, "", format=98, newest=98)
+    for hello, words in ((Hello(b"t" * 32, ""), "another study"), (future, "format 98")):
         world = World(graphs.complete(3))
         world.start(0)
         party = world.parties[0]

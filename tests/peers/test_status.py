@@ -42,6 +42,8 @@ def test_a_running_peer_with_all_it_waits_for(tmp_path, clock, standing):
         clock[0] = 1030.0
         standing.refresh({"attempt": 1, "links": 1, "votes": 2, "contributions": 0}, ["cedar"], 0)
         standing({"event": "note", "text": "ignored from birch: a second Hello, 17.25"})
+        lie = "birch says that it holds step 7 of ours and shows no signature of ours: not believed"
+        standing({"event": "note", "peer": "birch", "text": lie})
         clock[0] = 1050.0
         standing.refresh({"attempt": 1, "links": 1, "votes": 2, "contributions": 0}, ["cedar"], 0)
         found, text = seen(tmp_path, clock)
@@ -50,7 +52,7 @@ def test_a_running_peer_with_all_it_waits_for(tmp_path, clock, standing):
     assert "links       1 of 2" in text
     assert "without   cedar, for 50 s" in text
     assert "waiting     for cedar; nothing new for 20 s" in text
-    assert "notes       second-hello ×1" in text
+    assert "notes       second-hello ×1, unproved-claim by birch ×1" in text
     assert "17.25" not in (tmp_path / "status.json").read_text()
 
 
@@ -164,3 +166,17 @@ def test_a_damaged_file_shows_less_and_ends_nothing(tmp_path, phase):
             lines(look(tmp_path), tmp_path)
     (tmp_path / "status.json").write_text(json.dumps(whole | outcomes[1]))
     assert "WORSE THAN PROMISED" in "\n".join(lines(look(tmp_path), tmp_path))
+
+
+def test_a_training_has_published_steps(tmp_path, clock, standing):
+    for iteration, wanted in (
+        (0, "up to 1 of 161 steps"),
+        (37, "up to 38 of 161 steps"),
+        (161, "up to 161 of 161 steps"),
+    ):
+        standing.refresh(
+            {"attempt": 1, "links": 2, "votes": 3, "contributions": 3, "iteration": iteration, "of": 161}, [], 1
+        )
+        clock[0] += 100
+        standing.write()
+        assert f"published   {wanted}" in seen(tmp_path, clock)[1]

@@ -56,6 +56,9 @@ def test_keys_are_derived_as_written_down():
 def test_a_stream_goes_on_where_it_stopped():
     whole, parts = Words(KEY)(70_000), Words(KEY)
     assert (np.concatenate([parts(size) for size in (0, 1, 7, 32_768, 32_769, 4_455)]) == whole).all()
+    sizes, parts = np.random.default_rng(0).integers(0, 400, 300).tolist(), Words(KEY)
+    # words are computed ahead, and none is lost or said twice
+    assert (np.concatenate([parts(size) for size in sizes]) == Words(KEY)(sum(sizes))).all()
 
 
 def test_a_million_words():

@@ -28,7 +28,7 @@ from netdp.peers.walked import walked_in
 from netdp.privacy import ProfileCurve
 from netdp.protocols.ring import ring_add
 
-from .world import Notebook, Party, World, signature
+from .world import Notebook, Party, World, proves, signature
 
 STEPS = 24
 
@@ -94,7 +94,7 @@ class WalkWorld(World):
         terms = Terms(
             study=b"s" * 32, n=self.n, neighbours=tuple(self.graph.neighbors(u).tolist()), fewest=self.n - self.absent,
             attempts=self.attempts, gather=2 * self.patience, patience=self.patience,
-            verify=lambda item: item.signature == signature(item.key, item.body),
+            verify=lambda item: item.signature == signature(item.key, item.body), proves=proves,
             longest=dict.fromkeys(Kind, 10 ** 6), rounds=10_000, releases=3, tolerates=True,
         )  # fmt: skip
         self.parties[u] = Party(u, terms, self.books[u], self.now)

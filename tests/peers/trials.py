@@ -180,6 +180,7 @@ class Trial(World):
         self.links, self.latest, self.outcomes = {}, {}, {}
         self.parties, self.peers = [None] * self.all, [None] * self.all
         self.told, self.notes, self.forgone = {}, [], set()
+        self.accused = set()  # (by whom, who lied about what it holds)
         self.awake = [0.0] * self.all
         self.words, self._writes, self._return = matrix.Words(), [], None
         memory = Path("/dev/shm")
@@ -326,6 +327,7 @@ class Trial(World):
         party.refusals.clear()
         self.notes += [f"{self.now:.3f} p{u}: {note}" for note in party.notes]
         party.notes.clear()
+        self.accused |= {(u, peer) for peer, _ in party.accused}
         batches = {}
         for to, message in party.outbox():
             batches.setdefault(to, []).append(message)

@@ -23,7 +23,15 @@ from netdp.protocols.masked_steps import contribution, quantised, to_bytes
 
 
 def signature(key, body):
-    return hashlib.sha256(repr((tuple(key), body)).encode()).digest()
+    return signature_of(key, hashlib.sha256(body).digest())
+
+
+def signature_of(key, digest):
+    return hashlib.sha256(repr((tuple(key), digest)).encode()).digest()
+
+
+def proves(held):
+    return held.signature == signature_of(held.key, held.digest)
 
 
 def signed(key, body):
@@ -128,7 +136,7 @@ class World:
         terms = Terms(
             study=b"s" * 32, n=self.n, neighbours=tuple(self.graph.neighbors(u).tolist()), fewest=self.n - self.absent,
             attempts=self.attempts, gather=2 * self.patience, patience=self.patience,
-            verify=lambda item: item.signature == signature(item.key, item.body),
+            verify=lambda item: item.signature == signature(item.key, item.body), proves=proves,
             longest=dict.fromkeys(Kind, 10 ** 6), rounds=10_000, formats=self.formats[u],
         )  # fmt: skip
         self.parties[u] = Party(u, terms, self.books[u], self.now)

@@ -15,6 +15,7 @@ import typer
 from . import peer_care
 from .peer_life import Watchers, check_apart, live, make_log, signals, stopped_words
 from .peer_words import Progress, outcome_lines
+from .progress import working
 
 if TYPE_CHECKING:
     from netdp.peers.identity import Card
@@ -200,12 +201,13 @@ def run(
     Exit status: 0 the answer is here; 2 refused, nothing new was sent; 3 the study ended without an answer; 1 a failure, start
     it again; 130 or 143 stopped by a signal, start it again.
     """
-    _need("cryptography", "google.protobuf", "grpc", *(["prometheus_client"] if metrics is not None else []))
-    from netdp.errors import FileFormatError, InvalidValue, NetdpError, Refused
-    from netdp.peers.ledger.policy import PolicyRefused, verdict_lines
-    from netdp.peers.peer import prepare
-    from netdp.peers.status import Standing
-    from netdp.peers.up import ANSWERED, ENDED, FAILED, REFUSED
+    with contextlib.nullcontext() if quiet or json else working("loading what runs a party"):
+        _need("cryptography", "google.protobuf", "grpc", *(["prometheus_client"] if metrics is not None else []))
+        from netdp.errors import FileFormatError, InvalidValue, NetdpError, Refused
+        from netdp.peers.ledger.policy import PolicyRefused, verdict_lines
+        from netdp.peers.peer import prepare
+        from netdp.peers.status import Standing
+        from netdp.peers.up import ANSWERED, ENDED, FAILED, REFUSED
 
     from .training import before, model_lines, use_code
 
@@ -217,7 +219,10 @@ def run(
     watchers = Watchers(progress, Standing(home), make_log(log, home))
     try:
         with signals() as stopped, contextlib.ExitStack() as stack:
-            peer = prepare(home, study, data, listen=listen, report=watchers, record=record)
+            with (
+                contextlib.nullcontext() if progress.quiet else working("checking keys, study, data, ledger and policy")
+            ):
+                peer = prepare(home, study, data, listen=listen, report=watchers, record=record)
             try:
                 for line in before(peer.study, out):
                     progress.say(line)
@@ -256,7 +261,8 @@ def run(
         return REFUSED if refused else FAILED
     progress.clear()
     if told is None:
-        return _stopped(stopped, stopped_words(entries, peer.meter.linked, peer.study.timing.patience), entries, json)
+        sentence = stopped_words(entries, peer.meter.linked, peer.study.timing.patience, peer.party.steps_made)
+        return _stopped(stopped, sentence, entries, json)
     files, lines = model_lines(peer.study, home, out) if told["ok"] else ({}, [])
     _show(
         {"status": "answered" if told["ok"] else "ended", **told, "ledger": str(home / "peer.db"), **files},

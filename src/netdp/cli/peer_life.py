@@ -189,18 +189,22 @@ def signals() -> Iterator[list[int]]:
         signal.signal(signal.SIGTERM, before)
 
 
-def stopped_words(entries: int | None, links: int, patience: float) -> str:
+def stopped_words(entries: int | None, links: int, patience: float, steps: int | None = None) -> str:
     """What an owner wants to know after a stop: was anything published, who waits, what to do.
 
     >>> stopped_words(1, 1, 60.0).split(";")[1].split(".")[0]
     ' published once so far, which is written down with its cost'
+    >>> stopped_words(1, 1, 60.0, steps=37).split(";")[1].split(",")[0]
+    ' published 37 steps so far'
     >>> stopped_words(0, 1, 60.0).split(",")[1].split(",")[0]
     ' but the others know that this party would take part'
     """
     if entries is None:
         wrote = "this start published nothing"
     elif entries:
-        times = "once" if entries == 1 else f"{entries} times"
+        from netdp.peers.peer import published_words
+
+        times = published_words(entries, steps).removesuffix(" so far")
         wrote = f"published {times} so far, which is written down with its cost"
     else:
         wrote = "nothing was published so far"

@@ -95,6 +95,7 @@ class Progress:
 
 def outcome_lines(study: Study, told: dict[str, Any], home: Path) -> list[str]:
     """The answer, or why there is none; what it cost; where that is written."""
+    from netdp.peers.peer import published_words
     from netdp.privacy.readable import readable
 
     spent = told["spent"]
@@ -116,7 +117,7 @@ def outcome_lines(study: Study, told: dict[str, Any], home: Path) -> list[str]:
     if study.curator is not None and told["party"] == study.curator.name:
         return [*lines, "", f"{told['party']} is the curator: it handed in no data, so nothing was spent about it."]
     about = "all its data" if spent["unit"] == "party" else "any one record of it"
-    times = {0: "nothing", 1: "once"}.get(spent["contributions"], f"{spent['contributions']} times")
+    times = published_words(spent["contributions"], spent.get("steps"))
     lines += ["", f"{told['party']} published {times}. What others learned about {about}, at most:"]
     for k, epsilon in spent["epsilon"].items():
         who = study.running.who(int(k))
@@ -138,6 +139,15 @@ def _answer_lines(study: Study, answer: dict[str, Any], parties: int) -> list[st
             f"{what}: {answer['parameters']:,} numbers.",
             *(evaluation_words(found) if found else ["No rows were held out."]),
         ]
+    if answer["kind"] == "scaling":
+        found = answer["features"]
+        lines = [
+            f"{what}:",
+            *(f"  {one['name']:<24}  {one['centre']:>12.6g} ± {one['scale']:.6g}" for one in found[:SHOWN]),
+        ]
+        if len(found) > SHOWN:
+            lines.append(f"  … and {len(found) - SHOWN} more (--json has all)")
+        return [*lines, f"Noise moves a centre by {answer['noise']:.2g} of half its range (root mean square)."]
     noise = study.noise(parties)
     if "counts" in answer:
         counts = answer["counts"]

@@ -1,15 +1,24 @@
-"""A progress bar on the terminal's error stream, shown only for work that takes more than a second or two."""
+"""A progress bar on the terminal's error stream, shown only for work that takes more than a second or two.
+
+Where nobody knows how much there is to do, a line that says what is done and for how long (`working`).
+"""
 
 from __future__ import annotations
 
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from netdp.numerics.arrays import Progress
+if TYPE_CHECKING:
+    from netdp.numerics.arrays import Progress
 
 _SHOW_AFTER = 1.5
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @contextmanager
@@ -39,3 +48,47 @@ def progress_bar(label: str) -> Iterator[Progress]:
     finally:
         if shown:
             bar.stop()
+
+
+_WAIT, _EVERY = 1.0, 0.5
+"""Seconds before such a line appears, and between two looks at the clock."""
+
+
+@contextmanager
+def working(label: str) -> Iterator[None]:
+    """Say what is being done, after a second, until it is done; then the line is taken away. Nothing where there is no terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    over, started = threading.Event(), time.monotonic()
+
+    def show() -> None:
+        shown, wait = False, _WAIT
+        while not over.wait(wait):
+            shown, wait = True, _EVERY
+            line = f"netdp: {label}: {time.monotonic() - started:.0f} s"
+            print(f"\r\033[K{line[: get_terminal_size().columns - 1]}", end="", file=sys.stderr, flush=True)
+        if shown:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+    thread = threading.Thread(target=show, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def watched(label: str, work: Callable[P, T]) -> Callable[P, T]:
+    """The same function, with such a line while it runs.
+
+    >>> watched("adding", sum)([1, 2])
+    3
+    """
+
+    def run(*given: P.args, **named: P.kwargs) -> T:
+        with working(label):
+            return work(*given, **named)
+
+    return run

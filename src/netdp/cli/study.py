@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .progress import watched, working
 from .training import model as write_model
 from .training import schema as draft_schema
 
 if TYPE_CHECKING:
     from netdp.peers.identity import Card
-    from netdp.peers.study import Study, Training
+    from netdp.peers.study import Scaling, Study, Training
 
 app = typer.Typer(
     help="The file that all parties sign: draft, complete, explain, sign and verify it.",
@@ -38,7 +39,10 @@ def new(
     name: Annotated[str, typer.Argument(help="What the study is called.", show_default=False)],
     task: Annotated[
         str | None,
-        typer.Option("--task", help="sum, mean (the default), variance, histogram, table, or train (with --schema)."),
+        typer.Option(
+            "--task",
+            help="sum, mean (the default), variance, histogram, table, train (with --schema), or scaling, before train.",
+        ),
     ] = None,
     column: Annotated[
         list[str] | None, typer.Option("--column", help="The column; repeat it for a table.", show_default=False)
@@ -141,6 +145,17 @@ def new(
         typer.Option("--links-seed", help="Seed of the random links; by default one that nobody knew before."),
     ] = None,
     epsilon: Annotated[float, typer.Option("--epsilon", help="At most so much is lost about anybody.")] = 1.0,
+    total: Annotated[
+        float | None,
+        typer.Option(
+            "--total",
+            help="scaling, train: instead of --epsilon, at most so much by a scaling study and the training after it, together.",
+        ),
+    ] = None,
+    share: Annotated[
+        float | None,
+        typer.Option("--share", help="scaling, with --total: the share of the budget that it takes; 0.1 if left out."),
+    ] = None,
     delta: Annotated[float, typer.Option("--delta", help="… but for this chance.")] = 1e-6,
     colluders: Annotated[
         int | None, typer.Option("--colluders", help="… to any so many parties together; shuffle: besides the curator.")
@@ -198,13 +213,13 @@ def new(
     """
     import secrets
 
-    from netdp.errors import InvalidValue
-    from netdp.peers.kinds import KINDS, RUNNING
-    from netdp.peers.study import Study
-    from netdp.peers.study.plan import LEARNING
-    from netdp.peers.study.task import Task
+    with working("loading what plans studies"):
+        from netdp.errors import InvalidValue
+        from netdp.peers.kinds import KINDS, RUNNING
+        from netdp.peers.study.plan import LEARNING
+        from netdp.peers.study.task import Task
 
-    from .training import is_training, training
+    from .training import is_training, planner, scaling, training
 
     _may_write(output, force)
     trains = is_training(task, schema, label, feature, model, records, min_records, held_out)
@@ -236,32 +251,40 @@ def new(
         asked["edges"] = tuple(_numbers("--edges", edges))
     if categories:
         asked["categories"] = tuple(tuple(part.strip() for part in one.split(",")) for one in categories)
-    question: Task | Training
-    if trains:
+    question: Task | Training | Scaling
+    if task == "scaling":
         _only_for_numbers(column, bounds, edges, bins, categories)
-        question = training(
-            schema=schema, features=feature, label=label, model=model, unit=unit, max_records=max_records, min_records=min_records,
-            records=records, held_out=held_out, missing=missing, code=code,
+        question = scaling(
+            schema=schema, features=feature, unit=unit, max_records=max_records, missing=missing, label=label, model=model,
+            min_records=min_records, held_out=held_out, records=records,
         )  # fmt: skip
+    elif trains:
+        _only_for_numbers(column, bounds, edges, bins, categories)
+        with working("looking at the model"):
+            question = training(
+                schema=schema, features=feature, label=label, model=model, unit=unit, max_records=max_records, records=records,
+                min_records=min_records, held_out=held_out, missing=missing, code=code,
+            )  # fmt: skip
     else:
         question = Task(**asked)
     size = len(names)
     network = _network(graph, size, links, links_seed, protocol)
     if protocol.startswith("walk-") and graph is not None and not graph.startswith("complete:"):
         typer.echo("looking at every pair of parties on this graph: that may take minutes …", err=True)
-    study = Study.plan(
+    study = watched("looking for the least noise that keeps the promise", planner(question, epsilon, total, share))(
         name, question, names,
         graph=network,
-        epsilon=epsilon, delta=delta, colluders=colluders, attempts=attempts, absent=absent, kind=protocol, spread=spread,
+        epsilon=epsilon if total is None else total, delta=delta, colluders=colluders, attempts=attempts, absent=absent,
+        kind=protocol, spread=spread,
         steps=steps, tokens=tokens, rounds=rounds, wakes=wakes, pace=pace, refresh=refresh, reporting=reporting, laziness=laziness,
         cover=cover, curator=curator, iterations=iterations, clip=clip, step=step, sampling=sampling, chunk=chunk,
         timing={"gather": gather, "patience": patience}, nonce=secrets.token_hex(16),
     )  # fmt: skip
     study = study.complete(cards, where | _addresses(address))
     study.write(output)
-    _written(
-        study, output, json, network if links else None, None if trains or protocol == KINDS[0] else _masked(study)
-    )
+    with working("comparing with masked sums"):
+        masked = None if trains or protocol == KINDS[0] else _masked(study)
+    _written(study, output, json, network if links else None, masked)
 
 
 app.command("schema")(draft_schema)
@@ -293,10 +316,11 @@ def explain(
     json: Json = False,
 ) -> None:
     """Say in plain words what will be revealed to whom, what that rests on, and who takes part."""
-    from netdp.peers.study import Study
-    from netdp.peers.study.explained import RESTS, facts, lines
+    with working("computing what others can learn"):
+        from netdp.peers.study import Study
+        from netdp.peers.study.explained import RESTS, facts, lines
 
-    said = facts(Study.read(file))
+        said = facts(Study.read(file))
     told = lines(said)
     _show(said, told[: told.index(RESTS) - 1] if short else told, json)
 
@@ -311,22 +335,30 @@ def sign(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Explain the study, then sign it with this party's key. Refuses a draft, and a study without this party's card."""
-    from netdp.peers.identity import Identity
-    from netdp.peers.study import Study, Training, signatures
-    from netdp.peers.study.explained import facts, lines
+    """Explain the study, tell what this party's policy says of it, then sign it with this party's key.
 
+    Refuses a draft, and a study without this party's card. What the policy does not allow is signed all the same, with a warning:
+    `netdp peer run` is what refuses it.
+    """
     from .training import use_code
+    from .verdict import policy_verdict
 
-    study = Study.read(file)
-    identity = Identity.load(home)
+    with working("computing what others can learn"):
+        from netdp.peers.identity import Identity
+        from netdp.peers.study import Study, Training, signatures
+        from netdp.peers.study.explained import facts, lines
+
+        identity = Identity.load(home)
+        study = Study.read(file)
+        verdict, said = policy_verdict(study, home, identity.card.name) if study.is_complete else (None, [])
+        told = [] if json else lines(facts(study))
     if not json:
-        print("\n".join([*lines(facts(study)), ""]))
+        print("\n".join([*told, "", *said, *([""] if said else [])]))
     if isinstance(study.task, Training):
         use_code(code)
         study.task.check_source()  # who signs for code has that very file; nothing of it runs
     path = signatures.write(file, identity.card.name, signatures.sign(study, identity))
-    data = {"study": study.hash.hex(), "party": identity.card.name, "signature": str(path)}
+    data = {"study": study.hash.hex(), "party": identity.card.name, "signature": str(path), "policy": verdict}
     _show(data, [f"Signed by {identity.card.name}: {path}"], json)
 
 
@@ -341,7 +373,8 @@ def verify(file: File, json: Json = False) -> None:
         raise Refused(f"the study {study.name!r} is a draft; it lacks {'; '.join(study.lacking)}")
     wrong = signatures.problems(study, signatures.read_all(file))
     signed = [name for name in study.everybody if name not in wrong]
-    epsilon = study.check_promise()
+    with working("computing what others can learn"):
+        epsilon = study.check_promise()
     lines = [f'Study "{study.name}" {study.hash.hex()}', f"  signed by {len(signed)} of {len(study.everybody)}"]
     lines += [f"  {name}: {problem}" for name, problem in wrong.items()]
     lines.append(
@@ -367,7 +400,8 @@ def _written(
 ) -> None:
     from netdp.peers.study.explained import facts, lines
 
-    said = facts(study)
+    with working("computing what others can learn"):
+        said = facts(study)
     then = (
         ["Next, each party reads and signs it:", f"  netdp study sign {path} --home FOLDER"]
         if study.is_complete
@@ -383,6 +417,9 @@ def _written(
             f"With the same promise, masked-sum would have an error {factor:.3g} times smaller (-p masked-sum);",
             "to more parties together than promised it may reveal more: compare what each explains.",
         ]
+    from .training import about_scaling
+
+    better += about_scaling(study)
     shown = [*lines(said), "", f"Written to {path}.", *(links if drawn else []), *better, *then]
     extra = ({"drawn": drawn} if drawn else {}) | ({} if masked_error is None else {"masked_sum_noise": masked_error})
     _show({"file": str(path), **said} | extra, shown, as_json)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
-    from netdp.peers.study import Study, Training
+    from netdp.peers.study import Scaling, Study, Training
 
 HELD_OUT = 0.1
 """The share of rows that is held out unless it is said otherwise, where records are protected: there it costs no privacy."""
@@ -18,8 +19,20 @@ HELD_OUT = 0.1
 
 def schema(
     table: Annotated[
-        Path, typer.Argument(help="A table of one of the parties, CSV or Parquet. Only its first line is read.")
+        Path,
+        typer.Argument(
+            help="A table of one of the parties, CSV or Parquet. Only its first line is read. With --scaled-by: a schema."
+        ),
     ],
+    scaled_by: Annotated[
+        Path | None,
+        typer.Option(
+            "--scaled-by",
+            metavar="RESULT.json",
+            help="Put centres and scales into a schema: the result of a study with --task scaling, as JSON.",
+            show_default=False,
+        ),
+    ] = None,
     label: Annotated[
         str | None, typer.Option("--label", help="The column to predict; by default the last one.", show_default=False)
     ] = None,
@@ -30,12 +43,19 @@ def schema(
 
     A range or a list of values that is read off the rows is an answer about them that nobody accounts for. Write what is
     publicly known.
+
+    With --scaled-by: the schema that a scaling study was made from, with the centres and scales that it has found. Train with that.
     """
     from netdp.errors import InvalidValue
     from netdp.peers.study.schema_file import columns_of, drafted
 
     if output.exists() and not force:
         raise InvalidValue(f"{output} is there already; give another --output, or --force to overwrite it")
+    if scaled_by is not None:
+        if label is not None:
+            raise InvalidValue(f"--label {label} is in the schema {table} already; leave it out")
+        _scaled(table, scaled_by, output)
+        return
     columns = columns_of(table)
     output.write_text(drafted(columns, label), "utf-8")
     print(f"Written to {output}: {len(columns)} columns, by their names alone; no row of {table} was read.")
@@ -43,11 +63,64 @@ def schema(
     print(f"  netdp study new NAME --schema {output} --max-records ROWS --n PARTIES")
 
 
+def _scaled(schema: Path, result: Path, output: Path) -> None:
+    """Write a schema with the centres and scales of a result, and say how good they are."""
+    from netdp.peers.study.scaling import POOR
+    from netdp.peers.study.schema_file import read_answer, scaled_by
+
+    answer = read_answer(result)
+    output.write_text(scaled_by(schema, answer), "utf-8")
+    count, noise = len(answer["features"]), float(answer["noise"])
+    what = f"{count} column{'s' * (count > 1)}"
+    print(f"Written to {output}: {schema} with centre and scale of {what}, as {result} has them.")
+    print(f"Noise moves a centre by {noise:.2g} of half its range.", end="" if noise > POOR else "\n")
+    if noise > POOR:
+        print(" That is much: scaling will hardly help; more rows, or a larger share of the budget, would.")
+    print("Both studies are added up in every party's ledger. To promise a total for both:")
+    print(f"  netdp study new NAME --schema {output} --total EPSILON --max-records ROWS --n PARTIES")
+
+
+def scaling(
+    *,
+    schema: Path | None,
+    features: list[str] | None,
+    unit: str | None,
+    max_records: int | None,
+    missing: str | None,
+    **others: Any,
+) -> Scaling:
+    """What a scaling study asks, from a schema file or from columns that were typed: those that are numbers."""
+    from netdp.errors import InvalidValue
+    from netdp.peers.study import Scaling
+    from netdp.peers.study.schema_file import feature, read_schema, typed
+
+    for name, value in others.items():
+        if value is not None:
+            raise InvalidValue(f"--{name.replace('_', '-')} {value} belongs to --task train, which comes after scaling")
+    if (schema is None) == (not features):
+        raise InvalidValue(
+            "which columns? give --schema FILE, the one to train with, or a --feature age=20..60 for each"
+        )
+    typed_columns: dict[str, Any] = {"features": [feature(*typed("--feature", one)) for one in features or ()]}
+    fields = typed_columns if schema is None else read_schema(schema)
+    if "scaled" in fields or any("centre" in one for one in fields["features"]):
+        raise InvalidValue(f"the schema {schema} has centres and scales already; scale the one without them")
+    ranged = [one for one in fields["features"] if "range" in one]
+    if not ranged:
+        raise InvalidValue(
+            "no column of these is a number, so there is nothing to scale; train with the schema as it is"
+        )
+    asked: dict[str, Any] = {"features": ranged, "unit": unit or "record", "max_records": max_records}
+    return Scaling(**asked | {"missing": missing or fields.get("missing", "refuse")})
+
+
 def is_training(task: str | None, *given: Any) -> bool:
     """Whether a model is to be trained: asked for by name, or by options that only training has."""
     from netdp.errors import InvalidValue
 
     hinted = any(one is not None and one != [] for one in given)
+    if task == "scaling":
+        return False
     if task is not None and task != "train" and hinted:
         raise InvalidValue(
             f"--schema, --feature, --label and --model belong to --task train, not to {task}; leave them out, or leave --task out"
@@ -102,6 +175,52 @@ def training(
     if isinstance(named, str) and is_code(named):
         return Training.of_code(**fields)
     return Training(**fields)
+
+
+def planner(question: Any, epsilon: float, total: float | None, share: float | None) -> Callable[..., Study]:
+    """How a study is planned: for an ε of its own, or for a total that scaling and training share."""
+    from functools import partial
+
+    from netdp.errors import InvalidValue
+    from netdp.peers.study import Scaling, Study, Training
+    from netdp.peers.study.in_two import SHARE, plan_scaling, plan_training_after
+
+    if share is not None and (total is None or not isinstance(question, Scaling)):
+        raise InvalidValue(
+            f"--share {share:g} is the part of a --total that --task scaling takes; give both, or neither"
+        )
+    if total is None:
+        return Study.plan
+    if epsilon != 1.0:
+        raise InvalidValue(
+            f"--epsilon {epsilon:g} and --total {total:g}: the total says what is left for this study; give one"
+        )
+    if isinstance(question, Scaling):
+        return partial(plan_scaling, share=SHARE if share is None else share)
+    if isinstance(question, Training):
+        return plan_training_after
+    raise InvalidValue(f"--total {total:g} is for --task scaling and the training after it; give --epsilon")
+
+
+def about_scaling(study: Study) -> list[str]:
+    """That a training may do better after a scaling study, where it has none; and what to do with the answer of one."""
+    from netdp.peers.study import Scaling, Training
+
+    if isinstance(study.task, Scaling):
+        return [
+            "When it has run (netdp peer run --json, or netdp up --json), its result makes the schema to train with:",
+            "  netdp study schema SCHEMA --scaled-by RESULT.json -o scaled.toml",
+        ]
+    if (
+        isinstance(study.task, Training)
+        and study.task.ranged
+        and not any(one.column.is_centred for one in study.task.features)
+    ):
+        return [
+            "Columns that fill a small part of their ranges are learned much better after a study that finds their centre and",
+            "scale privately, within the same budget: netdp study new NAME --task scaling --schema SCHEMA --total EPSILON …",
+        ]
+    return []
 
 
 def use_code(folder: Path | None) -> None:

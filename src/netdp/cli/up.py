@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import sys
 from pathlib import Path
@@ -55,7 +56,12 @@ def up(
     A party that dies is started again, as a service manager would. Exit status: 0 everybody holds the same answer, 2 refused,
     3 the study ended without an answer, 1 anything else.
     """
-    from netdp.peers.up import Progress, exit_code, run_study
+    from .progress import working
+
+    with contextlib.nullcontext() if json else working("loading what runs parties"):
+        from netdp.peers.spent_before import spent_before
+        from netdp.peers.study import Study
+        from netdp.peers.up import Progress, exit_code, run_study
 
     from .show import show
     from .training import Plain, announce, use_code
@@ -66,7 +72,11 @@ def up(
         picture_path(plot, (".html", ".png"))  # refuse before the work
     data = data or _data_beside(study)
     use_code(code)
-    announced, out = announce(study, out)
+    with contextlib.nullcontext() if json else working("reading the study"):
+        announced, out = announce(study, out)
+        before = None if folder is None else spent_before(folder, Study.read(study), data)
+    if before is not None:
+        announced.append(f"netdp: {before}")
     if announced and not json:
         print("\n".join(announced), file=sys.stderr)
     if record is not None:

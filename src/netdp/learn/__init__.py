@@ -6,7 +6,8 @@ from typing import Any
 
 from netdp.models.files import TrainedModel, load_model
 from netdp.planning.learning import LearningPlan, plan_learning
-from netdp.planning.training import NoiseWarning, TrainingPlan, plan_training
+from netdp.planning.training import TrainingPlan, plan_training
+from netdp.planning.training_outlook import NoiseWarning
 from netdp.simulate.descent import FromGradients, Losses, Trained, train
 from netdp.simulate.logistic import LogisticParties, accuracy, objective
 from netdp.simulate.model_parties import ModelParties

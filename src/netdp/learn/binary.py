@@ -12,12 +12,13 @@ from netdp.errors import InvalidValue, MissingDependency
 from netdp.numerics.arrays import FloatArray
 from netdp.numerics.checks import positive
 
+from .given import to_fit, to_predict, two_or_more
 from .noise import longest_step
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
     from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import check_is_fitted, validate_data
+    from sklearn.utils.validation import check_is_fitted
 except ImportError:  # pragma: no cover - exercised by an environment without the extra
     raise MissingDependency("scikit-learn", "the estimator", "learn") from None
 
@@ -39,7 +40,7 @@ class BinaryLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         if options:
             raise InvalidValue(f"fit takes X and y alone, not {', '.join(map(repr, sorted(options)))}")
-        X, y = validate_data(self, X, y)
+        rows, y = to_fit(self, X, y)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) > 2:
@@ -47,14 +48,13 @@ class BinaryLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"Only binary classification is supported. The type of the target has {len(self.classes_)} classes; "
                 "netdp.learn.LogisticRegression takes as many as you like."
             )
-        if len(self.classes_) < 2:
-            raise ValueError("Classifier can't train when only one class is present.")
-        return np.asarray(X, dtype=np.float64), np.where(codes == 1, 1.0, -1.0)
+        two_or_more(self.classes_)
+        return rows, np.where(codes == 1, 1.0, -1.0)
 
     def decision_function(self, X: npt.ArrayLike) -> FloatArray:
         """The signed margin of every row."""
         check_is_fitted(self)
-        rows = unit_rows_with_constant(np.asarray(validate_data(self, X, reset=False)))
+        rows = unit_rows_with_constant(to_predict(self, X))
         margin: FloatArray = rows @ np.append(self.coef_[0], self.intercept_[0])
         return margin
 

@@ -25,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from netdp import graphs as graph_families
 from netdp.accounting import account
-from netdp.accounting.gossip.iteration import loss_energy
+from netdp.accounting.gossip import everybody
 from netdp.errors import InvalidValue
 from netdp.graphs import Graph
 from netdp.graphs.spectrum import spectral_gap
@@ -36,6 +36,7 @@ from netdp.numerics.checks import non_negative, positive
 from netdp.planning import calibrate
 from netdp.planning.gossip.descent import worst_energy
 from netdp.privacy import GaussianCurve, Guarantee, Observers
+from netdp.privacy.weak import warn_if_weak
 from netdp.protocols import GossipDescent
 from netdp.simulate.descent import train
 from netdp.simulate.logistic import LogisticParties
@@ -48,6 +49,8 @@ _PROTOCOLS = ("masked", "gossip")
 _ITERATIONS, _CLIP, _MASKS = 160, 0.1, 100.0
 # On slow graphs more rounds would take longer than they are worth; the loss is certified for whatever number is used.
 _MOST_ROUNDS = 50
+# One observer stands for all on a symmetric graph; above this many parties a bound for all is quicker than that one.
+_FEW_PARTIES = 256
 
 
 class GossipLogisticRegression(BinaryLinear):
@@ -154,6 +157,7 @@ class GossipLogisticRegression(BinaryLinear):
 
     def _by_gossip(self, X: FloatArray, labels: FloatArray) -> FloatArray:
         epsilon, delta = target(self.epsilon, self.delta)
+        warn_if_weak(epsilon, stacklevel=4)
         clip = positive("clip", _CLIP if self.clip is None else self.clip)
         masks = non_negative("masks", _MASKS if self.masks is None else self.masks)
         step = None if self.step is None else checked_step(self.step, clip)
@@ -243,11 +247,10 @@ def worst_energies(protocol: GossipDescent) -> FloatArray:
     True
     """
     if isinstance(protocol.graph, Graph) and vertex_transitive(protocol.graph, protocol.mixing):
-        return np.full(protocol.n, worst_energy(protocol, [(0,)], _one_per_distance(protocol.network)))
-    worst = np.zeros(protocol.n)
-    for v in range(protocol.n):
-        worst = np.fmax(worst, loss_energy(protocol, (v,)))
-    return worst
+        targets = _one_per_distance(protocol.network)
+        if targets is not None or protocol.n <= _FEW_PARTIES:
+            return np.full(protocol.n, worst_energy(protocol, [(0,)], targets))
+    return everybody.worst_energies(protocol)
 
 
 def _one_per_distance(graph: Graph) -> list[int] | None:

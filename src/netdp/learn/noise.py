@@ -22,7 +22,7 @@ import numpy as np
 
 from netdp.graphs import Graph
 from netdp.numerics.arrays import FloatArray
-from netdp.planning.training import NoiseWarning
+from netdp.planning.training_outlook import NoiseWarning
 from netdp.protocols import GossipDescent, WalkDescent, response
 
 LEAST_EDGE = 5.0

@@ -1,7 +1,7 @@
 """Where no bounds are known: the range of every feature, by one noisy count of sizes.
 
 A number x has one of 81 *sizes*: zero (|x| < 2⁻¹⁰), or its sign and the power of two just below |x|, from 2⁻¹⁰ to 2²⁹. For every
-feature the share of values of each size is found by one masked sum (`netdp.planning.training.range_sum`,
+feature the share of values of each size is found by one masked sum (`netdp.planning.training_before.range_sum`,
 docs/guarantees.md#private-standardisation). A size *counts* if its noisy share exceeds five deviations of the noise; the largest
 counts always. The range of a feature goes from the lowest to the highest number of a size that counts: [16, 64] for most ages,
 [32, 64] for latitudes, [0, 2] for flags. A feature that is nearly always zero gets [−1, 1], so that its rare values count as signs.
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from netdp.numerics.arrays import FloatArray, IntArray
-from netdp.planning.training import LARGEST, SIZES, SMALLEST
+from netdp.planning.training_before import LARGEST, SIZES, SMALLEST
 from netdp.protocols.masked import MaskedSum, quantised
 
 from .running import noises

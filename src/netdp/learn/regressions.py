@@ -1,7 +1,7 @@
 """scikit-learn estimators for parties that trust no server: logistic regression of any number of classes, linear regression.
 
 By default they learn by masked descent: every iteration is one sum under one-time pads, so it is a curator's noisy descent
-without the curator, and all settings are planned from public numbers (`netdp.planning.training`).
+without the curator, and all settings are planned from public numbers (`netdp.planning.training_rules`).
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from netdp.models import Linear, Logistic, Model, Multinomial
 from netdp.numerics.arrays import FloatArray
 from netdp.numerics.checks import finite
 
+from .given import numbers, to_fit, to_predict, two_or_more
 from .together import Asked, Learned, learn_baseline, learn_masked, names_of, ready, unweighted
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
     from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import check_is_fitted, validate_data
+    from sklearn.utils.validation import check_is_fitted
 except ImportError:  # pragma: no cover - exercised by an environment without the extra
     raise MissingDependency("scikit-learn", "the estimator", "learn") from None
 
@@ -60,7 +61,7 @@ class _Together(BaseEstimator):  # type: ignore[misc]
     def _margins(self, X: npt.ArrayLike) -> FloatArray:
         """(m, k): inner products with the rows of coef_, intercepts added; on rows scaled as when they were learned from."""
         check_is_fitted(self)
-        rows = ready(np.asarray(validate_data(self, X, reset=False), dtype=np.float64), self.scaling_)
+        rows = ready(to_predict(self, X), self.scaling_)
         coefficients, constants = np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
         return np.asarray(rows @ np.column_stack([coefficients, constants]).T)
 
@@ -148,13 +149,11 @@ class LogisticRegression(ClassifierMixin, _Together):  # type: ignore[misc]
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike, **options: Any) -> Self:
         """Deal the rows out, plan, calibrate the noise, learn."""
         unweighted(options)
-        X, y = validate_data(self, X, y)
+        rows, y = to_fit(self, X, y)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         number = len(self.classes_)
-        if number < 2:
-            raise ValueError("Classifier can't train when only one class is present.")
-        rows = np.asarray(X, dtype=np.float64)
+        two_or_more(self.classes_)
         if self.protocol in ("gossip", "walk"):
             return self._delegated(rows, np.asarray(y))
         if number == 2:
@@ -296,10 +295,10 @@ class LinearRegression(RegressorMixin, _Together):  # type: ignore[misc]
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike, **options: Any) -> Self:
         """Deal the rows out, plan, calibrate the noise, learn."""
         unweighted(options)
-        X, y = validate_data(self, X, y, y_numeric=True)
+        rows, y = to_fit(self, X, y)
         low, high = self._range()
-        goals = np.clip(2.0 * (np.asarray(y, dtype=np.float64) - low) / (high - low) - 1.0, -1.0, 1.0)
-        theta = self._learn(Linear, np.asarray(X, dtype=np.float64), goals).theta
+        goals = np.clip(2.0 * (numbers(y) - low) / (high - low) - 1.0, -1.0, 1.0)
+        theta = self._learn(Linear, rows, goals).theta
         self.coef_, self.intercept_ = theta[:-1].copy(), float(theta[-1])
         return self
 

@@ -7,13 +7,8 @@ that and spends privacy that nobody has counted. What can be had honestly:
     public bounds       every feature x in [low, high] becomes 2(x − low)/(high − low) − 1, clipped to [−1, 1]: a function of the
                         row and of public numbers alone, so it costs nothing
     "private"           within these bounds, the mean m and the mean square of every feature by one masked sum with its share of
-                        the budget (`netdp.planning.training.scaling_sum`, docs/guarantees.md#private-standardisation); then
-                        (x − m)/s
-
-**From a noisy sum to m and s.** Every mean comes with noise of known deviation τ. m is drawn towards 0, the middle of the bounds,
-by the factor ¼/(¼ + τ²), which is best if means are about ½ away from it. The variance found may be anything, even negative,
-if noise is large; s² is at least τ and at most 1, so nothing is blown up beyond what the noise leaves visible. All this is
-post-processing of the masked sum. A feature without spread stays near 0.
+                        the budget (`netdp.planning.training_before.scaling_sum`, docs/guarantees.md#private-standardisation); then
+                        (x − m)/s. What is added up, and how m and s follow from it: `netdp.models.moments`, for real peers too
 
 **What is warned of.** Two looks at the rows that change no model and are no part of any guarantee; they are for whoever holds
 the table. Columns with mean 0 and variance 1 (or median 0 and quartiles 1 apart, or from 0 to 1 exactly) to ten digits have been
@@ -32,13 +27,13 @@ import numpy as np
 import numpy.typing as npt
 
 from netdp.errors import InvalidValue
+from netdp.models.moments import mean_and_deviation, moments
+from netdp.models.moments import noisy_means as means_of
 from netdp.numerics.arrays import FloatArray
 from netdp.protocols.masked import MaskedSum, quantised, summed_records
 
 from .running import noises
 
-_USUAL_MEAN = 0.25  # squared distance of a feature's mean from the middle of its bounds
-_LEAST_VARIANCE = 1e-4
 _DROWNED = 0.99
 _DIGITS = 1e-9
 _ENOUGH_ROWS = 8
@@ -122,34 +117,20 @@ def standardised(scaling: Scaling, protocol: MaskedSum, parties: Sequence[FloatA
 def noisy_means(
     scaling: Scaling, protocol: MaskedSum, parties: Sequence[FloatArray], seed: Any
 ) -> tuple[FloatArray, float]:
-    """Means of (x, x² − ½) over parties or records as everybody reads them from the sum, and the deviation of their noise.
+    """Means of (x, x² − 1) over parties or records as everybody reads them from the sum, and the deviation of their noise.
 
-    Of records the number is noisy too; a mean near ±1 is then off by up to √2 of what is stated.
+    The vector is that of `netdp.models.moments`, as on real peers.
     """
-    features = len(scaling.low)
     noise = next(noises(protocol.share, protocol.n, protocol.dimension, 1, np.random.default_rng(seed)))
-    tables = []
-    for rows in parties:
-        within = scaling.bounded(rows)
-        tables.append(np.hstack([within, within**2 - 0.5]))
-    if protocol.unit == "record":
-        every = np.vstack(tables)
-        counted = np.hstack([every, np.ones((len(every), 1))])
-        sums = protocol.step * (summed_records(protocol, counted) + noise)
-        spread = protocol.sigma * math.sqrt(protocol.n)
-        number = max(float(sums[-1]), spread, 1.0)
-        return np.asarray(sums[:-1] / number), spread / number
-    means = np.stack([table.mean(axis=0) if len(table) else np.zeros(2 * features) for table in tables])
-    means = np.clip(means, [-1.0] * features + [-0.5] * features, [1.0] * features + [0.5] * features)  # rounding
-    sums = protocol.step * (quantised(protocol, means).sum(axis=0) + noise)
-    return np.asarray(sums / protocol.n), protocol.sigma / math.sqrt(protocol.n)
+    tables = [moments(scaling.bounded(rows), protocol.unit) for rows in parties]
+    every = np.vstack(tables)
+    whole = summed_records(protocol, every) if protocol.unit == "record" else quantised(protocol, every).sum(axis=0)
+    sums: FloatArray = np.asarray(protocol.step * (whole + noise), dtype=np.float64)
+    return means_of(sums, protocol.unit, protocol.n, protocol.sigma * math.sqrt(protocol.n))
 
 
 def _from_means(scaling: Scaling, means: FloatArray, noise: float) -> Scaling:
-    features = len(scaling.low)
-    mean = np.clip(means[:features], -1.0, 1.0) * _USUAL_MEAN / (_USUAL_MEAN + noise**2)
-    variance = np.clip(means[features:] + 0.5 - mean**2, max(noise, _LEAST_VARIANCE), 1.0)
-    return Scaling(scaling.low, scaling.high, mean, np.sqrt(variance))
+    return Scaling(scaling.low, scaling.high, *mean_and_deviation(means, noise))
 
 
 def look_at(X: FloatArray, names: Sequence[str] | None = None, *, scaled: bool = False, stacklevel: int = 3) -> None:

@@ -28,16 +28,9 @@ from netdp.models import Model, prepared
 from netdp.numerics.arrays import FloatArray
 from netdp.numerics.checks import count, positive, whole
 from netdp.planning import calibrate
-from netdp.planning.training import (
-    ITERATIONS,
-    NoiseWarning,
-    TrainingPlan,
-    clip_for,
-    plan_training,
-    step_for,
-    talk_graph,
-    warn,
-)
+from netdp.planning.training import TrainingPlan, plan_training
+from netdp.planning.training_outlook import NoiseWarning, warn
+from netdp.planning.training_rules import ITERATIONS, clip_for, step_for, talk_graph
 from netdp.privacy import GaussianCurve, Guarantee, Observers, gaussian_mu
 from netdp.protocols import CentralDescent, LocalDescent, MaskedDescent, MaskedSum
 from netdp.protocols.model_steps import State
@@ -115,7 +108,7 @@ def learn_masked(asked: Asked, model_for: Callable[[int], Model], X: FloatArray,
         step=asked.step,
         sampling=asked.sampling,
     )
-    warn(plan, stacklevel=4)
+    warn(plan.warnings, stacklevel=4)
     if plan.scaling is not None:
         tables = [X[part] for part in parts]
         if plan.ranges is not None:
@@ -148,7 +141,8 @@ def learn_baseline(kind: str, asked: Asked, model_for: Callable[[int], Model], X
     mu = float(gaussian_mu(epsilon, delta))
     hidden = graph.n if kind == "central" else math.sqrt(graph.n)
     edge = hidden * mu / (2 * math.sqrt(model.size))
-    clip = clip_for(edge) if asked.clip is None else positive("clip", asked.clip)
+    each = _two_digits(math.ceil(len(y) / graph.n))
+    clip = clip_for(edge, each) if asked.clip is None else positive("clip", asked.clip)
     step = step_for(edge, iterations=iterations, clip=clip, model=model.name) if asked.step is None else asked.step
     protocol = calibrate(
         _BASELINES[kind](graph.n, iterations, sigma=1.0, step=positive("step", step), clip=clip), epsilon, delta
@@ -246,9 +240,10 @@ def _warn_if_hidden(ranges: MaskedSum, protocol: MaskedDescent) -> None:
 
 def _stated(guarantee: Guarantee, asked: Asked, model: Model) -> Guarantee:
     """With what the estimator takes to be public, in words."""
-    public = ["how many parties and features there are"]
-    if asked.unit == "record":
-        public.append("about how many rows they have (two digits; exactly, below 100)")
+    public = [
+        "how many parties and features there are",
+        "about how many rows they have (two digits; exactly, below 100)",
+    ]
     if model.classes is not None:
         public.append("which classes occur")
     if asked.bounds is not None:

@@ -16,6 +16,7 @@ from netdp.numerics.checks import count, positive
 from netdp.planning import calibrate
 from netdp.planning.token.calibrate import calibrate_walk
 from netdp.privacy import GaussianCurve, Guarantee, Observers, SharedCurve
+from netdp.privacy.weak import warn_if_weak
 from netdp.protocols.walk import WalkDescent
 from netdp.simulate.logistic import LogisticParties
 from netdp.simulate.walk_descent import train_walk
@@ -96,6 +97,7 @@ class WalkLogisticRegression(BinaryLinear):
         """Deal the rows out, calibrate the noise, learn."""
         rows, labels = self._labelled(X, y, options)
         epsilon, delta = target(self.epsilon, self.delta)
+        warn_if_weak(epsilon)
         clip = positive("clip", self.clip)
         step = None if self.step is None else checked_step(self.step, clip)
         parties, colluders = count("parties", self.parties), count("colluders", self.colluders)

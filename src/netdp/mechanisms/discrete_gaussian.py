@@ -72,6 +72,8 @@ _BLOCK = 1024
 _SUM_ERROR = 1e-12  # relative, of one value of F: 765 units for the terms, 1024 + 5000 for adding, 20 for Z; times 1.3
 _TAIL = 30.0  # r above: e^−450
 _LIMB = 27  # bits: squares and products of two limbs fit in 63
+_MANY = 16  # draws, from which on a compiled loop is worth its call
+_NEARLY_ONE = np.uint64(2**64 - 2**46)  # digits of a probability: tails once in 260,000 flips
 _LONGEST = 2048  # (t + 1)·2048·t < 2^54 for every t: two limbs
 
 
@@ -160,12 +162,16 @@ class Coin:
 
     def __init__(self, p: int, q: int) -> None:
         self._p, self._q = p, q
-        self._first = np.uint64(_digits(p, q, 0))
+        self.first = np.uint64(_digits(p, q, 0))
+        """The first 64 binary digits of the probability."""
 
     def flip(self, times: int, words: Words) -> npt.NDArray[np.bool_]:
-        drawn = words(times)
-        heads = drawn < self._first
-        for i in np.flatnonzero(drawn == self._first).tolist():
+        return self.heads(words(times), words)
+
+    def heads(self, drawn: npt.NDArray[np.uint64], words: Words) -> npt.NDArray[np.bool_]:
+        """What these words show; more are asked for where 64 digits do not decide."""
+        heads = drawn < self.first
+        for i in np.flatnonzero(drawn == self.first).tolist():
             heads[i] = self._decide(words)
         return heads
 
@@ -190,7 +196,10 @@ class _Coins:
         """Those of `alive` for which a coin e^{−number·2^place/q} shows heads: one flip for every bit that is set."""
         if not alive.size:
             return alive
-        for bit in reversed(range(int(numbers[alive].max()).bit_length())):
+        digits = int(numbers[alive].max()).bit_length()
+        if len(alive) >= _MANY:
+            return self._compiled(numbers, alive, place, digits, words)
+        for bit in reversed(range(digits)):
             asked = (numbers[alive] >> bit) & 1 == 1
             count_asked = int(np.count_nonzero(asked))
             if not count_asked:
@@ -200,6 +209,32 @@ class _Coins:
             stays[asked] = coin.flip(count_asked, words)
             alive = alive[stays]
         return alive
+
+    def _compiled(self, numbers: IntArray, alive: IntArray, place: int, digits: int, words: Words) -> IntArray:
+        """The same draws from the same words, for many: `netdp.mechanisms.coin_kernels`."""
+        from .coin_kernels import asked, survivors
+
+        here, there = (numbers[alive], alive.copy()), (np.empty_like(alive), np.empty_like(alive))
+        left, flips = len(alive), -1
+        for bit in reversed(range(digits)):
+            if flips < 0:
+                flips = asked(here[0][:left], bit)
+            if not flips:
+                flips = -1
+                continue
+            coin, drawn = self._made.get(bit + place) or self._make(bit + place), words(flips)
+            if coin.first >= _NEARLY_ONE and drawn.max() < coin.first:  # all heads, as nearly always for low digits
+                flips = -1
+                continue
+            kept, following, ties = survivors(here[0][:left], here[1], bit, drawn, coin.first, *there)
+            if ties:  # once in 2⁶⁴ words
+                stays = np.ones(left, dtype=bool)
+                stays[(here[0][:left] >> bit) & 1 == 1] = coin.heads(drawn, words)
+                kept, following = int(np.count_nonzero(stays)), -1
+                for old, new in zip(here, there, strict=True):
+                    new[:kept] = old[:left][stays]
+            here, there, left, flips = there, here, kept, following
+        return here[1][:left]
 
     def _make(self, exponent: int) -> Coin:
         coin = self._made[exponent] = Coin(1 << exponent, self._q)

@@ -42,7 +42,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, special
+from scipy import special
 
 from netdp.errors import InvalidValue
 from netdp.numerics.arrays import UNIT, FloatArray
@@ -95,6 +95,8 @@ class PrivUnit:
     @cached_property
     def _height(self) -> float:
         """1 − γ for the best γ; solved for this, as γ comes close to 1 when ε₀ is large."""
+        from scipy.optimize import brentq  # slow to load
+
         inverse = 1 / math.expm1(self.epsilon0)
 
         def excess(height: float) -> float:
@@ -105,7 +107,7 @@ class PrivUnit:
         low = 0.5
         while excess(low) < 0:
             low /= 2
-        return float(optimize.brentq(excess, low, 2 * low, xtol=1e-300, rtol=1e-14))
+        return float(brentq(excess, low, 2 * low, xtol=1e-300, rtol=1e-14))
 
     @property
     def threshold(self) -> float:

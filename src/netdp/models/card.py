@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from netdp.numerics.rounding import rounded_up
+
+_FEW = 12  # columns that are written out in the example
+
 
 def card_text(said: Mapping[str, Any]) -> str:
     """The card in Markdown. Parts that are not there are left out."""
@@ -30,7 +34,20 @@ def _privacy(said: Mapping[str, Any]) -> list[str]:
         f"- Protected: {terms['protected']}.",
         f"- Against: {terms['against']}, who see the model, every message that reaches them, and everything that follows from it.",
         f"- Unit: {terms['unit']}; neighbouring data: {terms['neighbours']}.",
+        *_before(terms.get("scaled")),
         "",
+    ]
+
+
+def _before(scaled: Mapping[str, Any] | None) -> list[str]:
+    """What was spent before training, on the scale of the columns."""
+    if scaled is None:
+        return []
+    return [
+        f"- Before it, the study {scaled['study'][:16]}… found centres and scales of the columns, with noise: ε = "
+        f"{rounded_up(scaled['epsilon'], 4):g} at δ = {scaled['delta']:g}. **Both together: ε = {rounded_up(scaled['total'], 4):g} "
+        f"at δ = {scaled['delta']:g}** "
+        "(computed as each party's ledger adds them up, and certified as they are).",
     ]
 
 
@@ -119,16 +136,23 @@ def _versions(said: Mapping[str, Any]) -> list[str]:
 
 
 def _use(said: Mapping[str, Any]) -> list[str]:
-    first = said["schema"]["features"][0]
-    example = first["values"][0] if first.get("values") else first["range"][0]
-    code = ', code=["FOLDER OF THE MODULE"]' if said["model"].get("source") else ""
+    features = said["schema"]["features"]
+    if len(features) <= _FEW:
+        row = ", ".join(f"{one['name']!r}: {(one.get('values') or one['range'])[0]!r}" for one in features)
+    else:
+        row = 'one["name"]: (one.get("values") or one["range"])[0] for one in model.card["schema"]["features"]'
+    code = ', code=["."]' if said["model"].get("source") else ""
     return [
         "## How to use it",
         "",
+        f"In the folder of this file{', with that of the module in the place of the dot' if code else ''}:",
+        "",
         "```python",
         "from netdp.learn import load_model",
+        "",
         f'model = load_model("model.npz"{code})',
-        f"model.predict([{{{first['name']!r}: {example!r}, …}}])  # rows in the data's own units",
+        f"row = {{{row}}}  # a value for every column, in the data's own units",
+        "print(model.predict([row]))",
         "```",
         "",
         "Whatever is done with the model costs nothing more: the promise holds for everything that is computed from it.",
@@ -138,7 +162,8 @@ def _use(said: Mapping[str, Any]) -> list[str]:
 def _range(column: Mapping[str, Any]) -> str:
     if column.get("values"):
         return _some([str(value) for value in column["values"]])
-    return f"{column['range'][0]:g} to {column['range'][1]:g}"
+    scaled = f", scaled as {column['centre']:.6g} ± {column['scale']:.6g}" if column.get("centre") is not None else ""
+    return f"{column['range'][0]:g} to {column['range'][1]:g}{scaled}"
 
 
 def _cell(text: str) -> str:

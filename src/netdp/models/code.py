@@ -134,7 +134,7 @@ def made_of(name: str, source: tuple[Path, bytes], schema: Schema, chunk: int) -
     public seed at every party.
     """
     function = loaded(name, source)
-    with _seeded():
+    with _seeded(source[1]):
         found = call(function, name, features=schema.width, classes=schema.classes)
     if isinstance(found, Model):
         _check_own(found, name)
@@ -160,11 +160,14 @@ def _check_own(found: Model, name: str) -> None:
         )
 
 
-def _seeded() -> contextlib.AbstractContextManager[None]:
-    if "torch" not in sys.modules:  # then the module does not use it
+def _seeded(content: bytes) -> contextlib.AbstractContextManager[None]:
+    """torch's generator at the public seed, also if the function is the first to import torch."""
+    if "torch" not in sys.modules and b"torch" not in content:  # then the module does not use it
         return contextlib.nullcontext()
-    from .torch_layers import seeded
-
+    try:
+        from .torch_layers import seeded
+    except MissingDependency:  # it only speaks of it, or says so itself
+        return contextlib.nullcontext()
     return seeded(0)
 
 

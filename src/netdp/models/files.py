@@ -32,6 +32,7 @@ from .schema import Schema
 
 FORMAT = "netdp model 1"
 NUMBERS, ABOUT, CARD = "model.npz", "model.json", "MODEL_CARD.md"
+_ROWS = "a list of dictionaries by column, [{'age': 50, …}, …], or a pandas table"
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,12 +76,21 @@ class TrainedModel:
 def _as_rows(rows: Any) -> Sequence[Mapping[str, Any]]:
     if hasattr(rows, "to_dict") and hasattr(rows, "columns"):  # pandas
         return list(rows.to_dict("records"))
-    if isinstance(rows, Mapping | str | bytes):
-        raise InvalidValue("rows are a list of dictionaries by column, [{'age': 50, …}, …], or a pandas table")
-    listed = list(rows)
-    if not all(isinstance(row, Mapping) for row in listed):
-        raise InvalidValue("rows are a list of dictionaries by column, [{'age': 50, …}, …], or a pandas table")
+    try:
+        listed = None if isinstance(rows, Mapping | str | bytes) else list(rows)
+    except TypeError:  # nothing that could be listed
+        listed = None
+    if listed is None:
+        raise InvalidValue(f"rows are {_ROWS}, got {_short(rows)} of type {type(rows).__name__}")
+    for place, row in enumerate(listed):
+        if not isinstance(row, Mapping):
+            raise InvalidValue(f"rows are {_ROWS}; row {place} is {_short(row)} of type {type(row).__name__}")
     return listed
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:59]}…"
 
 
 def digest_of_numbers(theta: FloatArray) -> str:
@@ -118,8 +128,7 @@ def load_model(path: str | os.PathLike[str], code: Iterable[str | os.PathLike[st
     code : of a model that is code, the folders to look for its module in. Without them no code runs, whatever the file says; with
         them, only the very module that the model was trained with.
     """
-    file = Path(path)
-    file = file / NUMBERS if file.is_dir() else file
+    file = _file_of(path)
     theta, said = _read(file)
     if said.get("digest") != digest_of_numbers(theta) or theta.ndim != 1:
         raise FileFormatError(file, None, "holds other numbers than those its card was written for; it is damaged")
@@ -137,7 +146,28 @@ def load_model(path: str | os.PathLike[str], code: Iterable[str | os.PathLike[st
 
 def read_about(path: str | os.PathLike[str]) -> dict[str, Any]:
     """What the file of a model says of it; no model is made."""
-    return _read(Path(path))[1]
+    return _read(_file_of(path))[1]
+
+
+def _file_of(path: str | os.PathLike[str]) -> Path:
+    """The file with the numbers, or a refusal of what cannot be one."""
+    try:
+        file = Path(path)
+    except TypeError:
+        raise InvalidValue(f"a model is read from the path of {NUMBERS}, or of its folder, got {path!r}") from None
+    if file.is_dir():
+        if not (file / NUMBERS).exists():
+            raise FileFormatError(
+                file, None, f"is a folder without {NUMBERS}; give the folder that a model was written to"
+            )
+        return file / NUMBERS
+    if file.name in (ABOUT, CARD):
+        raise FileFormatError(
+            file,
+            None,
+            f"is the text about a model; its numbers are in {NUMBERS}: load_model({str(file.with_name(NUMBERS))!r})",
+        )
+    return file
 
 
 def _read(file: Path) -> tuple[FloatArray, dict[str, Any]]:
@@ -147,8 +177,12 @@ def _read(file: Path) -> tuple[FloatArray, dict[str, Any]]:
             said = json.loads(found["about"].tobytes().decode("utf-8"))
     except FileNotFoundError:
         raise FileFormatError(file, None, "cannot be read: there is no such file") from None
-    except (OSError, KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
-        raise FileFormatError(file, None, f"is no model of netdp: {error}") from None
+    except (OSError, KeyError, ValueError, TypeError, AttributeError, EOFError, zipfile.BadZipFile):
+        raise FileFormatError(
+            file,
+            None,
+            f"is no model of netdp, or damaged; give the {NUMBERS} that `netdp study model` or a peer has written",
+        ) from None
     if not isinstance(said, dict) or said.get("format") != FORMAT:
         raise FileFormatError(file, None, f"is no model that this version reads; it reads {FORMAT!r}")
     return theta, said

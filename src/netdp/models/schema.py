@@ -1,11 +1,13 @@
-"""Rows of a table as a model sees them: every column has a public range, and every cell becomes a number from −1 to 1.
+"""Rows of a table as a model sees them: every column has a public range, and every cell becomes a number of moderate size.
 
     a number in [lo, hi]      z = (x − (lo + hi)/2)/((hi − lo)/2), clipped to [−1, 1]
+      with centre and scale   (x − centre)/scale, x clipped to [lo, hi]
     one of two values         −1 or 1
     one of k > 2 values       k numbers, 1 for the value that it is and 0 for the others
 
 What a row becomes depends on that row and the schema alone. A schema is public: it is agreed upon before anybody looks at
-rows, so it gives nothing away. (Scaling by means and deviations of the rows would: they are answers about the data.)
+rows, so it gives nothing away. Means and deviations of the rows are answers about them: as `centre` and `scale` they may stand
+here if they are known from elsewhere, or if they were paid for (a study with the task "scaling", `netdp.peers.study.scaling`).
 
 Nothing is left out silently: a cell that does not fit is an error that names its row and column.
 """
@@ -24,12 +26,16 @@ from netdp.errors import InvalidValue
 from netdp.numerics.arrays import FloatArray
 
 _LARGEST = 1e60
+_LARGEST_SCALED = 1e6
 MISSING = ("refuse", "skip")
 
 
 @dataclass(frozen=True)
 class Column:
     """A column of a table: its name, and its public range (lo, hi) or the values that there are.
+
+    centre, scale : of a number: what becomes 0, and how far from it becomes 1; public. By default the middle and half the width
+        of the range.
 
     >>> Column("age", range=(20, 60)).width, Column("sex", values=("f", "m")).width, Column("ward", values=tuple("abc")).width
     (1, 1, 3)
@@ -38,6 +44,8 @@ class Column:
     name: str
     range: tuple[float, float] | None = None
     values: tuple[str, ...] | None = None
+    centre: float | None = None
+    scale: float | None = None
 
     def __post_init__(self) -> None:
         if not self.name or self.name != self.name.strip():
@@ -49,11 +57,43 @@ class Column:
             )
         if self.range is not None:
             lo, hi = map(float, self.range)
-            if not (lo < hi and max(abs(lo), abs(hi)) <= _LARGEST and (hi - lo) / 2 >= 1 / _LARGEST):
+            if not lo < hi:
                 raise InvalidValue(f"the range of column {self.name!r} must rise, such as 0, 100; got {lo:g}, {hi:g}")
+            if max(abs(lo), abs(hi)) > _LARGEST or (hi - lo) / 2 < 1 / _LARGEST:
+                wrong = "too wide" if max(abs(lo), abs(hi)) > _LARGEST else "too narrow"
+                raise InvalidValue(
+                    f"the range of column {self.name!r}, {lo:g} to {hi:g}, is {wrong} to compute with: its ends must lie within "
+                    f"±{_LARGEST:g} and {2 / _LARGEST:g} or more apart. Write where its values are known to lie, such as 0, 100; "
+                    "what is outside is clipped"
+                )
             object.__setattr__(self, "range", (lo + 0.0, hi + 0.0))
         if self.values is not None:
             _check_values(self.name, self.values)
+        if self.centre is not None or self.scale is not None:
+            self._check_scaling()
+
+    def _check_scaling(self) -> None:
+        if self.range is None:
+            raise InvalidValue(f"centre and scale are of numbers; column {self.name!r} has values, leave them out")
+        if self.centre is None or self.scale is None:
+            raise InvalidValue(f"column {self.name!r} needs both centre and scale, or neither")
+        (lo, hi), centre, scale = self.range, float(self.centre), float(self.scale)
+        if not lo <= centre <= hi:
+            raise InvalidValue(
+                f"the centre of column {self.name!r} must be a number in its range, {lo:g} to {hi:g}; got {centre:g}"
+            )
+        if not (hi - lo) / _LARGEST_SCALED <= scale <= _LARGEST:
+            raise InvalidValue(
+                f"the scale of column {self.name!r} must be larger than 0, and a millionth of its range's width at least; "
+                f"got {scale:g}"
+            )
+        object.__setattr__(self, "centre", centre + 0.0)
+        object.__setattr__(self, "scale", scale)
+
+    @property
+    def is_centred(self) -> bool:
+        """Whether it has a centre and a scale of its own."""
+        return self.centre is not None
 
     @property
     def width(self) -> int:
@@ -66,9 +106,12 @@ class Column:
 
         >>> Column("age", range=(20, 60)).words, Column("sex", values=("f", "m")).words
         ('age (20 to 60)', 'sex (f, m)')
+        >>> Column("age", range=(20, 60), centre=45, scale=8).words
+        'age (20 to 60, scaled as 45 ± 8)'
         """
         if self.range is not None:
-            return f"{self.name} ({self.range[0]:g} to {self.range[1]:g})"
+            about = "" if self.centre is None else f", scaled as {self.centre:.6g} ± {self.scale:.6g}"
+            return f"{self.name} ({self.range[0]:g} to {self.range[1]:g}{about})"
         shown = (self.values or ())[:6]
         more = f", … {len(self.values or ())} values" if len(shown) < len(self.values or ()) else ""
         return f"{self.name} ({', '.join(shown)}{more})"
@@ -85,7 +128,7 @@ class Column:
         return out
 
     def numbers(self, cells: Sequence[Any], places: Sequence[str]) -> FloatArray:
-        """Of every cell the number of its value, 0 … k − 1; or where it lies in the range, from −1 to 1."""
+        """Of every cell the number of its value, 0 … k − 1; or where it lies in the range, −1 to 1 if it has no other scale."""
         if self.range is not None:
             return self._scaled(cells, places)
         found = [self._place.get(cell.strip() if isinstance(cell, str) else text_of(cell), -1) for cell in cells]
@@ -116,8 +159,12 @@ class Column:
         x = np.array(
             [number(cell, self.name, place) for cell, place in zip(cells, places, strict=True)], dtype=np.float64
         )
+        scaled: FloatArray
+        if self.centre is not None and self.scale is not None:
+            scaled = (np.clip(x, lo, hi) - self.centre) / self.scale
+            return scaled
         middle, half = (lo + hi) / 2, (hi - lo) / 2
-        scaled: FloatArray = np.clip((np.clip(x, lo, hi) - middle) / half, -1.0, 1.0)
+        scaled = np.clip((np.clip(x, lo, hi) - middle) / half, -1.0, 1.0)
         return scaled
 
     def original(self, scaled: FloatArray) -> FloatArray:
@@ -160,6 +207,10 @@ class Schema:
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise InvalidValue(f"column {twice!r} stands twice in the schema; every column has one part in it")
+        if self.label.is_centred:
+            raise InvalidValue(
+                f"the label {self.label.name!r} has a centre and a scale; what is predicted keeps its range, leave them out"
+            )
 
     @property
     def needed(self) -> tuple[str, ...]:
@@ -193,50 +244,25 @@ class Schema:
 
         missing : "refuse" empty cells, or "skip" their rows.
         """
-        kept, places = self._complete(rows, self.needed, missing)
+        kept, places = complete_rows(rows, self.needed, missing)
         y = self.label.numbers([row[self.label.name] for row in kept], places)
         return self._features(kept, places), y
 
     def features_of(self, rows: Sequence[Mapping[str, Any]]) -> FloatArray:
         """Rows whose label is not known, as numbers (rows, width)."""
-        return self._features(*self._complete(rows, self.needed[:-1], "refuse"))
+        return self._features(*complete_rows(rows, self.needed[:-1], "refuse"))
 
     def _features(self, rows: Sequence[Mapping[str, Any]], places: Sequence[str]) -> FloatArray:
         parts = [column.encoded([row[column.name] for row in rows], places) for column in self.features]
         return np.ascontiguousarray(np.hstack(parts))
-
-    def _complete(
-        self, rows: Iterable[Mapping[str, Any]], needed: Sequence[str], missing: str
-    ) -> tuple[list[Mapping[str, Any]], list[str]]:
-        """The rows with a cell in every column, and where they stand."""
-        if missing not in MISSING:
-            raise InvalidValue(f"missing must be one of {', '.join(MISSING)}, got {missing!r}")
-        kept: list[Mapping[str, Any]] = []
-        places: list[str] = []
-        for which, row in enumerate(rows, start=1):
-            place = getattr(row, "place", f"row {which}")
-            lacking = None
-            for name in needed:
-                if name not in row:
-                    raise InvalidValue(f"{place}: there is no column {name!r}; there are {_listed(tuple(row))}")
-                if _is_empty(row[name]):
-                    lacking = name
-                    break
-            if lacking is None:
-                kept.append(row)
-                places.append(place)
-            elif missing == "refuse":
-                raise InvalidValue(
-                    f'{place}: column {lacking!r} is empty; fill it in, take the row out, or have the schema say missing = "skip"'
-                )
-        return kept, places
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
 
         def plain(column: Column) -> dict[str, Any]:
             said = {"range": list(column.range)} if column.range is not None else {"values": list(column.values or ())}
-            return {"name": column.name, **said}
+            scaling = {"centre": column.centre, "scale": column.scale} if column.is_centred else {}
+            return {"name": column.name, **said, **scaling}
 
         return {"features": [plain(column) for column in self.features], "label": plain(self.label)}
 
@@ -245,14 +271,43 @@ class Schema:
         """The schema that `to_dict` has written."""
 
         def column(said: Mapping[str, Any]) -> Column:
-            span, values = said.get("range"), said.get("values")
+            span, values, centre, scale = (said.get(key) for key in ("range", "values", "centre", "scale"))
             return Column(
                 str(said["name"]),
                 range=None if span is None else (float(span[0]), float(span[1])),
                 values=None if values is None else tuple(map(str, values)),
+                centre=None if centre is None else float(centre),
+                scale=None if scale is None else float(scale),
             )
 
         return cls(tuple(column(one) for one in fields["features"]), column(fields["label"]))
+
+
+def complete_rows(
+    rows: Iterable[Mapping[str, Any]], needed: Sequence[str], missing: str
+) -> tuple[list[Mapping[str, Any]], list[str]]:
+    """The rows with a cell in every needed column, and where they stand; empty cells are refused, or their rows skipped."""
+    if missing not in MISSING:
+        raise InvalidValue(f"missing must be one of {', '.join(MISSING)}, got {missing!r}")
+    kept: list[Mapping[str, Any]] = []
+    places: list[str] = []
+    for which, row in enumerate(rows, start=1):
+        place = getattr(row, "place", f"row {which}")
+        lacking = None
+        for name in needed:
+            if name not in row:
+                raise InvalidValue(f"{place}: there is no column {name!r}; there are {_listed(tuple(row))}")
+            if _is_empty(row[name]):
+                lacking = name
+                break
+        if lacking is None:
+            kept.append(row)
+            places.append(place)
+        elif missing == "refuse":
+            raise InvalidValue(
+                f'{place}: column {lacking!r} is empty; fill it in, take the row out, or have the schema say missing = "skip"'
+            )
+    return kept, places
 
 
 def _is_empty(cell: Any) -> bool:

@@ -6,6 +6,7 @@ on public records (`netdp.models.torch`).
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -125,7 +126,8 @@ class Memory:
     def check(self, before: tuple[list[Any], list[int]], name: str, attributes: bool = True) -> None:
         """Refuse if anything changed, by the name of the layer."""
         things, versions = self.now(attributes)
-        if versions == before[1] and len(things) == len(before[0]) and all(map(_same, things, before[0])):
+        same = versions == before[1] and len(things) == len(before[0])
+        if same and (all(map(operator.is_, things, before[0])) or all(map(_same, things, before[0]))):
             return
         what = self._changed(before, attributes)
         raise Unsupported(

@@ -15,10 +15,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from .messages import Announce, Item, Key, Kind, Message, Pull
+from .messages import Announce, Held, Item, Key, Kind, Message, Pull
 
 PUSHED = 40_000
 """Bytes: smaller items are sent to everybody at once, larger ones announced and sent to those who ask."""
+PUBLISHED = (Kind.CONTRIBUTION, Kind.STEP)
+"""What follows from a party's data and must never be said in two ways."""
 OWN_STEP = 1 << 20
 """Bytes: an own step that is no larger is sent without asking. Nobody else can have it, and everybody waits for it."""
 
@@ -94,6 +96,10 @@ class Exchange:
     def have_for(self, peer: int) -> tuple[Key, ...]:
         """What to claim in a hello: all that is passed on, and what came from this neighbour."""
         return tuple(key for key in self.held if key.kind.is_signed or key.author == peer)
+
+    def proofs_for(self, peer: int) -> tuple[Held, ...]:
+        """What this neighbour itself has published and we hold, with its own signature: else it need not believe us."""
+        return tuple(Held.of(item) for key, item in self.held.items() if key.author == peer and key.kind in PUBLISHED)
 
     # ── saying ────────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import math
+import time
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from .study.training import Training
 
 _COINS, _HELD = 1, 2
-_SHOWN = 1000  # own rows whose loss is shown to the owner
+_SHOWN = 256  # own rows whose loss is shown to the owner
 _LONG = 2e6  # numbers that are computed in one go: some hundredths of a second
 
 
@@ -56,11 +57,13 @@ class Drawn:
 
     lost   rows whose gradient was not finite, which count as zero
     loss   the mean loss on own rows of the model that the iteration started from, if it was asked for
+    took   seconds that computing this loss took
     """
 
     numbers: bytes
     lost: int = 0
     loss: float | None = None
+    took: float = 0.0
 
 
 def rows_digest(secret: bytes, rows: FloatArray) -> bytes:
@@ -136,7 +139,11 @@ class Learner:
         others = [v for v in self._roster if v != desk.me]
         pads = pads_of(desk.identity, desk.cards, desk.me, others, where, len(integers), one.q)
         numbers = to_bytes(contribution(one, integers, noise, pads), one.q)
-        return Drawn(numbers, sum(lost), self._loss(state.theta) if show else None)
+        if not show:
+            return Drawn(numbers, sum(lost))
+        began = time.perf_counter()
+        loss = self._loss(state.theta)
+        return Drawn(numbers, sum(lost), loss, time.perf_counter() - began)
 
     def _coins(self, count: int, threshold: int, t: int, purpose: int) -> BoolArray:
         return coins(noise_words(self._secret, context(*self._where, t, purpose), self._data), count, threshold)

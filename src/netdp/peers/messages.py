@@ -87,8 +87,27 @@ class Item:
 
 
 @dataclass(frozen=True)
+class Held:
+    """That there is an item, without its body: its author's signature, and what it covers of the body, prove it."""
+
+    key: Key
+    digest: bytes
+    """SHA-256 of the body."""
+    signature: bytes
+
+    @staticmethod
+    def of(item: Item) -> Held:
+        """Of an item that is signed."""
+        return Held(item.key, hashlib.sha256(item.body).digest(), item.signature)
+
+
+@dataclass(frozen=True)
 class Hello:
-    """The first message on a link: which study, which version, what is held already, which formats are spoken."""
+    """The first message on a link: which study, which version, what is held already, which formats are spoken.
+
+    Who says that it holds something which the other end has published shows the other end's own signature under it
+    (`proofs`): without one it is not believed.
+    """
 
     study: bytes
     version: str
@@ -96,6 +115,7 @@ class Hello:
     format: int = OLDEST
     """The oldest."""
     newest: int = NEWEST
+    proofs: tuple[Held, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -184,12 +204,16 @@ def encode(messages: Iterable[Message]) -> bytes:
                 item.SetInParent()
                 _fill(item.key, key)
                 item.body, item.signature, item.hops = body, signature, hops
-            case Hello(study, version, have, format, newest):
+            case Hello(study, version, have, format, newest, proofs):
                 out.hello.SetInParent()
                 out.hello.format, out.hello.version, out.hello.study = format, version, study
                 out.hello.newest = newest
                 for key in have:
                     _fill(out.hello.have.add(), key)
+                for held in proofs:
+                    proof = out.hello.proofs.add()
+                    _fill(proof.key, held.key)
+                    proof.digest, proof.signature = held.digest, held.signature
             case Announce(keys):
                 out.announce.SetInParent()  # an empty one is said, too
                 for key in keys:
@@ -226,7 +250,9 @@ def _message(message: Any) -> Message:
             hello = message.hello
             # said before a format is agreed on: kinds that this version does not have are left out
             known = tuple(_key(key) for key in hello.have if key.kind in _KINDS)
-            return Hello(hello.study, hello.version, known, hello.format, hello.newest)
+            proofs = (held for held in hello.proofs if held.key.kind in _KINDS)
+            shown = tuple(Held(_key(held.key), held.digest, held.signature) for held in proofs)
+            return Hello(hello.study, hello.version, known, hello.format, hello.newest, shown)
         case "announce":
             return Announce(tuple(_key(key) for key in message.announce.keys))
         case "pull":

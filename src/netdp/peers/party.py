@@ -15,9 +15,10 @@ its votes and contributions durable before anybody sees them):
 - it contributes only to a sealed roster that it voted for, only in the last attempt in which it voted, once, and at most
   `attempts` times in all;
 - it contributes, and takes a step of training, only after it has asked its neighbours what they hold in its name, and takes
-  that for its own. (For a contribution, a neighbour that cannot be reached for `grace` seconds is not waited for. Then a
-  folder that was put back from a backup could draw anew; for the same data that gives the same bytes. For a step of training
-  all neighbours are waited for.)
+  that for its own. They prove it by this party's own signature; who has none is not believed, and named. So no lie makes it
+  silent, and no patience is needed to find out: docs/guarantees.md#held-in-our-name. (For a contribution, a neighbour that
+  cannot be reached for `grace` seconds is not waited for. Then a folder that was put back from a backup could draw anew; for
+  the same data that gives the same bytes. For a step of training all neighbours are waited for.)
 
 **Nothing is lost.** Items are passed on as long as somebody lacks them; on every new link both ends say what they hold
 (`Hello`), so a link may break and a party may come back at any time. A party leaves when all its neighbours hold the
@@ -33,8 +34,8 @@ from typing import Any
 from netdp.errors import InvalidValue, NetdpError
 
 from .evidence import Evidence
-from .exchange import Exchange, Neighbour
-from .messages import Announce, Done, Hello, Item, Key, Kind, Message, Pull, Remark, roster_of
+from .exchange import PUBLISHED, Exchange, Neighbour
+from .messages import Announce, Done, Held, Hello, Item, Key, Kind, Message, Pull, Remark, roster_of
 from .rejections import Reason, Rejected
 from .spreads.base import Answer, Moment, Spread
 from .terms import SPARE, Ended, Hand, Roster, Terms
@@ -44,6 +45,8 @@ COMPLAINTS = 5
 """How many faults of one link are noted; more are only counted."""
 AHEAD = 2
 """How many iterations beyond those that are over here an honest party can speak of: see `netdp.peers.spreads.descent`."""
+PROOFS = 2 + AHEAD
+"""How many things that we published in one attempt an honest neighbour can hold: a contribution, steps of three iterations."""
 BEARABLE = 20_000
 """How many useless messages of one neighbour are borne within the study's patience; then it is not read for so long."""
 
@@ -63,6 +66,9 @@ class Party:
         """The others, by `netdp.peers.rejections.Reason`: heard = taken + all of these."""
         self.evidence: dict[Key, Evidence] = {}
         """Who signed two different things, and both of them."""
+        self.accused: list[tuple[int, str]] = []
+        """Neighbours that lied about what they hold in our name, and what they said; each once."""
+        self._liars: set[int] = set()
         self.unbearable: list[tuple[int, str]] = []
         """Neighbours that are not to be read for the study's patience, and why."""
         self._useless: Counter[int] = Counter()
@@ -102,8 +108,8 @@ class Party:
         self._done.discard(peer)  # it says so again, if it still is
         if isinstance(self.outcome, Answer):  # somebody came back and needs us, but it cannot keep us for ever
             self._leave_by = min(max(self._leave_by, now + self.terms.patience), self._stay_until)
-        have = self._exchange.have_for(peer)
-        self._exchange.tell(peer, Hello(self.terms.study, self.terms.version, have, *self.terms.formats))
+        have, proofs = self._exchange.have_for(peer), self._exchange.proofs_for(peer)
+        self._exchange.tell(peer, Hello(self.terms.study, self.terms.version, have, *self.terms.formats, proofs))
 
     def lost(self, peer: int, now: float) -> None:
         """The link to this neighbour is gone; what was on its way may or may not have arrived."""
@@ -230,6 +236,14 @@ class Party:
             return True
         return self._done.issuperset(self.terms.neighbours)
 
+    @property
+    def steps_made(self) -> int | None:
+        """How many steps of a training this party has published; None where there are none."""
+        if not self.terms.steps:
+            return None
+        own = (key.index for key in self._held if key.kind == Kind.STEP and key.author == self.me)
+        return max(own, default=0)
+
     def realised(self, attempt: int) -> dict[str, Any]:
         """What really happened in an attempt, as plain values."""
         spread = self._spreads.get(attempt)
@@ -311,20 +325,51 @@ class Party:
             self._exchange.unlink(peer, self._now)
             raise Rejected(Reason.STUDY, problem)
         knows = {key for key in hello.have if self._plausible(key) and (key.kind.is_signed or key.author == self.me)}
-        # It holds something in our name that we have forgotten: nothing is contributed there before we have seen it.
-        self._claimed |= {key for key in knows if key.kind == Kind.CONTRIBUTION and key.author == self.me}
-        for key in hello.have:
-            if key.kind == Kind.STEP and key.author == self.me and self._is_ours(key):
-                if key.index > max(self._steps[key.attempt], self._completed[key.attempt] + 1):
-                    self.notes.append(
-                        f"party {peer} says that it holds our step {key.index}, which this folder does not know"
-                    )
-                self._steps[key.attempt] = max(self._steps[key.attempt], key.index)
+        self._believe(peer, hello)
         self._greeted.add(peer)
         self._exchange.links[peer].format = format or 0
         self._exchange.greet(peer, knows)
         if isinstance(self.outcome, Answer):
             self._exchange.tell(peer, Done(self.outcome.attempt, self.outcome.digest))
+
+    def _believe(self, peer: int, hello: Hello) -> None:
+        """What a neighbour holds in our name, of which it shows our own signature, is not said before we have seen it.
+
+        Whether it can deliver soon does not matter: the signature alone proves that this folder is older than what was sent.
+        """
+        most = PROOFS * (self.terms.attempts + SPARE)  # an honest neighbour has no more
+        proved = {held.key: held for held in hello.proofs[:most] if self._is_published(held.key)}
+        for key, shown in proved.items():
+            own = self._held.get(key)
+            if own is not None and Held.of(own).digest == shown.digest:
+                continue
+            if not self.terms.proves(shown):
+                self._accuse(peer, key)
+                continue
+            if own is not None:
+                raise _two_of_ours(peer, key)
+            if key.kind == Kind.CONTRIBUTION:
+                self._claimed.add(key)
+            elif key.index > self._steps[key.attempt]:
+                if key.index > self._completed[key.attempt] + 1:
+                    self.notes.append(
+                        f"party {peer} shows our signature under step {key.index}, which this folder does not know"
+                    )
+                self._steps[key.attempt] = key.index
+        for key in hello.have:
+            if key not in proved and key not in self._held and self._is_published(key) and not self._is_over(key):
+                self._accuse(peer, key)
+
+    def _is_published(self, key: Key) -> bool:
+        """Whether it names something that this party publishes once, and that follows from its data."""
+        return key.kind in PUBLISHED and key.author == self.me and (self._is_ours(key) or self._plausible(key))
+
+    def _accuse(self, peer: int, key: Key) -> None:
+        if peer not in self._liars:
+            self._liars.add(peer)
+            what = f"{key.kind.name.lower()} {key.index} of ours in attempt {key.attempt}"
+            said = f"{self.terms.name(peer)} says that it holds {what}"
+            self.accused.append((peer, f"{said} and shows no signature of ours: not believed"))
 
     def _plausible(self, key: Key) -> bool:
         """Whether an honest party could make such an item: there are finitely many, so nobody can fill our memory."""
@@ -388,10 +433,7 @@ class Party:
             if not self.terms.verify(item):
                 raise Rejected(Reason.SIGNATURE, f"{what}, not signed by it")
             if key.author == self.me:
-                raise NetdpError(
-                    f"party {peer} holds another {key.kind.name.lower()} of attempt {key.attempt} signed by this very party: "
-                    "its keys are in use elsewhere, or its folder was restored from a backup after it had sent; stopped"
-                )
+                raise _two_of_ours(peer, key)
             if key not in self.evidence and not self._is_known_cheat(key):
                 self.evidence[key] = Evidence(held, item)
                 self.notes.append(f"refused: {what}; the first stands, both are kept as proof that it cheats")
@@ -661,6 +703,13 @@ class Party:
             spread.leave()
         self.outcome = Ended(reason, len(self._mine))
         self._leave_by = self._now
+
+
+def _two_of_ours(peer: int, key: Key) -> NetdpError:
+    return NetdpError(
+        f"party {peer} holds another {key.kind.name.lower()} of attempt {key.attempt} signed by this very party: "
+        "its keys are in use elsewhere, or its folder was restored from a backup after it had sent; stopped"
+    )
 
 
 def _named(key: Key) -> str:

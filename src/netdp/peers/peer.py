@@ -26,15 +26,15 @@ from netdp import __version__
 from netdp.errors import InvalidValue, LinkLost, NetdpError
 from netdp.numerics.arrays import FloatArray
 
-from .hand import Pen
+from .hand import STEP, Pen
 from .identity import Identity
 from .ledger import descent_losses
 from .ledger.entries import CORRECTS, in_force, total
-from .ledger.store import Store
+from .ledger.store import SHUT, Store
 from .log import opened_privately
-from .messages import Announce, Hello, Item, Kind, Message, Pull, decode, encode, roster_of, signed_bytes
+from .messages import Announce, Held, Hello, Item, Kind, Message, Pull, decode, encode, roster_of, signed_digest
 from .meter import Meter
-from .party import Party
+from .party import PROOFS, Party
 from .spreads.base import Answer
 from .study import Study
 from .terms import SPARE, Ended, Terms
@@ -105,7 +105,8 @@ class Peer:
             attempts=study.privacy.attempts,
             gather=study.timing.gather,
             patience=study.timing.patience,
-            verify=self._verify,
+            verify=lambda item: self._proves(Held.of(item)),
+            proves=self._proves,
             longest=study.running.longest(),
             rounds=study.running.most_rounds(),
             releases=study.running.most_releases(),
@@ -260,6 +261,9 @@ class Peer:
             self._unread_until[peer] = self._clock.time() + self.study.timing.patience
             self._report({"event": "refused", "peer": self.study.everybody[peer], "reason": reason})
         self.party.unbearable.clear()
+        for peer, text in self.party.accused:
+            self._report({"event": "note", "peer": self.study.everybody[peer], "text": text})
+        self.party.accused.clear()
         for note in self.party.notes:
             self._report({"event": "note", "text": note})
         self.party.notes.clear()
@@ -334,9 +338,10 @@ class Peer:
         """Whether a neighbour is linked to an author too."""
         return author in self._near[peer]
 
-    def _verify(self, item: Item) -> bool:
-        key = item.key
-        return self._cards[key.author].verify(signed_bytes(self.study.hash, key, item.body), item.signature)
+    def _proves(self, held: Held) -> bool:
+        """Whether the author of an item signed it."""
+        message = signed_digest(self.study.hash, held.key, held.digest)
+        return self._cards[held.key.author].verify(message, held.signature)
 
     # ── what came of it ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -419,7 +424,30 @@ def spent(study: Study, store: Store) -> dict[str, Any]:
     delta = study.privacy.delta
     sizes = sorted({1, study.privacy.colluders + study.running.has_curator})  # a curator is one of those who look
     epsilons = {str(k): float(total(entries, k, study.task.unit).epsilon(delta)) for k in sizes}
-    return {"delta": delta, "epsilon": epsilons, "contributions": len(in_force(entries)), "unit": str(study.task.unit)}
+    told = {"delta": delta, "epsilon": epsilons, "contributions": len(in_force(entries)), "unit": str(study.task.unit)}
+    return told | ({"steps": steps_in(study, store)} if study.running.most_steps() else {})
+
+
+def steps_in(study: Study, store: Store) -> int:
+    """How many steps of a training a party has published, by its registers."""
+    made = 0
+    for attempt in range(1, study.privacy.attempts + 1):
+        for number, body in store.risen(study.hash, attempt, STEP):
+            made = max(made, int.from_bytes(body, "big") if number == SHUT else number)
+    return made
+
+
+def published_words(contributions: int, steps: int | None = None) -> str:
+    """How often a party has published; in a training, by steps.
+
+    >>> [published_words(n) for n in (0, 1, 3)], [published_words(1, k) for k in (0, 1, 1600)]
+    (['nothing', 'once', '3 times'], ['no step so far', '1 step', '1,600 steps'])
+    """
+    if not contributions:
+        return "nothing"
+    if steps is not None:
+        return "no step so far" if not steps else "1 step" if steps == 1 else f"{steps:,} steps"
+    return "once" if contributions == 1 else f"{contributions} times"
 
 
 def _packed(answer: Answer, signed: list[Item], addressed: dict[int, list[Item]]) -> dict[str, Any]:
@@ -472,14 +500,15 @@ def _size(message: Message) -> int:
     if isinstance(message, Item):
         return len(message.body) + 100
     if isinstance(message, Hello):
-        return 100 + 10 * len(message.have)
+        return 100 + 10 * len(message.have) + 120 * len(message.proofs)
     return 20 + 10 * len(message.keys) if isinstance(message, Announce | Pull) else 60
 
 
 def largest_frame(study: Study) -> int:
     """No honest frame of a study has more bytes: a full one, its longest item, and a Hello that lists all there can be."""
-    keys = 4 * study.n * (study.privacy.attempts + SPARE) + study.running.most_rounds()
-    return FRAME + max(study.running.longest().values()) + 24 * keys + 1000
+    attempts = study.privacy.attempts + SPARE
+    keys = 4 * study.n * attempts + study.running.most_rounds()
+    return FRAME + max(study.running.longest().values()) + 24 * keys + 128 * PROOFS * attempts + 1000
 
 
 def prepare(
@@ -496,6 +525,7 @@ def prepare(
     from .ledger.carrying import check_may_run
     from .ledger.policy import Policy
     from .study import signatures
+    from .study.in_two import check_paid
     from .transport.grpc import GrpcTransport
 
     identity = Identity.load(home)
@@ -520,6 +550,7 @@ def prepare(
             store.hold(held)
         store.verify(identity.card)  # what was spent before is added up from it
         check_may_run(store, study, identity.card, home)
+        check_paid(study, store.entries_of)
         if policy is not None:
             policy.check(study, store, me)
         cards = study.cards

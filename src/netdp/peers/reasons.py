@@ -26,6 +26,7 @@ _KNOWN: tuple[tuple[str, str], ...] = (
     ("two-things-said", r"the first stands|not signed by it$"),
     ("other-answer", r"holds another answer"),
     ("flood", r"sends nonsense"),
+    ("unproved-claim", r"shows no signature of ours"),
     ("forged-step", r"somebody (cheats|forges|invents|sent too much)|refused: (a |the )?token|nobody can have filled"),
     # who was turned away before a frame of it was read
     ("certificate", r"certificate"),
@@ -54,7 +55,7 @@ _KNOWN: tuple[tuple[str, str], ...] = (
     ("broke-off", r"broke off|attempts failed|came to nothing|did not come"),
     ("models-differ", r"starts from another model"),
     ("left", r"has left the training"),
-    ("older-folder", r"older than what was sent|says that it holds our step"),
+    ("older-folder", r"older than what was sent|shows our signature under"),
     ("data-changed", r"have changed since"),
     ("no-gradient", r"no finite gradient"),
     ("keys-in-use-elsewhere", r"used? in (two places|use elsewhere)|in use elsewhere|another contribution"),

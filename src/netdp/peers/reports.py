@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from netdp.graphs import Graph
 
     from .streams import Words
+    from .study.scaling import Scaling
     from .study.task import Task
     from .study.training import Training
 
@@ -51,7 +52,7 @@ _CUT = struct.Struct("<III")
 class Reports:
     """How the values of a study become reports, and reports an estimate."""
 
-    def __init__(self, task: Task | Training, epsilon0: float, grid: float) -> None:
+    def __init__(self, task: Task | Training | Scaling, epsilon0: float, grid: float) -> None:
         self.dimension = task.dimension
         self.is_numeric = task.is_numeric
         self.mechanism: Any = (

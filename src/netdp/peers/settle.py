@@ -22,6 +22,7 @@ from netdp.errors import FileFormatError, InvalidValue, NetdpError, Refused
 from netdp.models.schema import text_of
 
 from .identity import Identity
+from .spent_before import place_for
 from .study import Study, signatures
 from .study.rows import PARQUET, read_rows
 
@@ -62,7 +63,7 @@ def settle(draft: Study, folder: Path) -> tuple[Study, Path]:
     fresh = draft.replace(nonce="").complete(
         [identity.card for identity in identities], [f"127.0.0.1:{port}" for port in ports]
     )
-    path = folder / "study.toml"
+    path = place_for(folder)
     fresh.write(path)
     for identity in identities:
         signatures.write(path, identity.card.name, signatures.sign(fresh, identity))

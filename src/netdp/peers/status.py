@@ -78,7 +78,10 @@ class Standing:
             state.setdefault("unlinked", {})[fields["peer"]] = moment
         elif kind in ("refused", "note"):
             counts = state.setdefault("refused" if kind == "refused" else "notes", {})
-            counts[fields.get("reason", "other")] = counts.get(fields.get("reason", "other"), 0) + 1
+            word = fields.get("reason", "other")
+            if kind == "note" and "peer" in fields:  # somebody is accused by name, once
+                word += f" by {fields['peer']}"
+            counts[word] = counts.get(word, 0) + 1
         elif kind == "status":
             self._progress({key: value for key, value in fields.items() if key != "dropped"})
         elif kind == "outcome":
@@ -260,6 +263,8 @@ def lines(found: Look, home: Path) -> list[str]:
         )
     if "contributed" in state:
         times = {0: "nothing so far", 1: "once"}.get(state["contributed"], f"{state['contributed']} times")
+        if state["contributed"] and "of" in state and "iteration" in state:  # it may be at the next one
+            times = f"up to {min(state['iteration'] + 1, state['of']):,} of {state['of']:,} steps"
         out.append(f"published   {times}")
     if (outcome := state.get("outcome")) is not None:
         if outcome.get("ok"):

@@ -40,6 +40,7 @@ from .identity import Card, Identity
 WordArray = npt.NDArray[np.uint64]
 
 _ZEROS = bytes(1 << 18)
+_AHEAD = 1 << 15  # words that are computed before they are asked for, at most
 _LONGEST = 1 << 32  # words of one key: 32 GB; the cipher's block counter has room for eight times as many
 _PAD, _NOISE = b"netdp pad 1", b"netdp noise 1"
 
@@ -57,7 +58,8 @@ class Words:
     def __init__(self, key: bytes) -> None:
         if len(key) != 32:
             raise InvalidValue(f"a key has 32 bytes, got {len(key)}")
-        self._left = _LONGEST
+        self._left, self._drawn = _LONGEST, 0
+        self._ready: WordArray = np.empty(0, dtype=np.uint64)
         self._cipher = Cipher(algorithms.ChaCha20(key, bytes(16)), mode=None).encryptor()
 
     def __call__(self, size: int) -> WordArray:
@@ -65,9 +67,20 @@ class Words:
         self._left -= size
         if self._left < 0:
             raise InvalidValue(f"more than 2³² words of one key are asked for (now {size}); use a context of its own")
+        if size <= len(self._ready):
+            words, self._ready = self._ready[:size], self._ready[size:]
+            return words
+        # whoever has asked often asks again: a few thousand words at once cost little more than a few
+        lacking = size - len(self._ready)
+        fresh = self._next(max(lacking, min(self._drawn, _AHEAD)))
+        words = np.concatenate([self._ready, fresh[:lacking]]) if len(self._ready) else fresh[:lacking]
+        self._ready = fresh[lacking:]
+        return words
+
+    def _next(self, size: int) -> WordArray:
+        """The next words of the cipher; each is handed out once."""
+        self._drawn += size
         words = np.empty(size, dtype="<u8")
-        if not size:
-            return words.astype(np.uint64, copy=False)
         room = words.data.cast("B")
         for start in range(0, len(room), len(_ZEROS)):
             part = room[start : start + len(_ZEROS)]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from .messages import Item, Key, Kind
+from .messages import Held, Item, Key, Kind
 from .spreads.base import Spread
 from .versions import NEWEST, OLDEST, Range
 
@@ -35,6 +35,8 @@ class Terms:
     """Seconds without the end of an attempt after which it is given up."""
     verify: Callable[[Item], bool]
     """Whether an item was signed by its author."""
+    proves: Callable[[Held], bool]
+    """Whether there is such an item: whether the signature is its author's."""
     longest: Mapping[Kind, int]
     """Bytes: no honest item of a kind has a longer body."""
     rounds: int

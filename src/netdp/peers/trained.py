@@ -22,6 +22,7 @@ from netdp.numerics.arrays import FloatArray
 
 from .ledger.store import Store
 from .study import Study
+from .study.in_two import scaled_facts
 from .study.training import Training
 
 FOLDER = "models"
@@ -116,6 +117,7 @@ def about(study: Study, told: Mapping[str, Any]) -> dict[str, Any]:
             "neighbours": "one record added or removed" if task.unit == "record" else "all data of one party replaced",
             "protected": task.protected, "colluders": terms.colluders, "against": study.running.who(terms.colluders),
             "claim": promised.claim.value, "assumptions": list(promised.assumptions),
+            **({} if (before := scaled_facts(study)) is None else {"scaled": before}),
         },
         "training": {"protocol": settings.pop("kind"), **settings},
         "evaluation": told["answer"]["evaluation"],

@@ -6,6 +6,7 @@ ranges. If there is none, each turns the other away with both ranges and what to
 
     1   before the range was stated: a Hello with one number
     2   the range is stated; remarks may be made
+    3   who says in its Hello that it holds something in the other's name proves it
 
 **What a newer version may say to an older one:** on a link only what its format has. From format 2 on there is room for more
 without a new format: messages and kinds of items numbered REMARKS and above are *remarks*, which who does not know them
@@ -26,8 +27,8 @@ import re
 
 Range = tuple[int, int]
 
-OLDEST, NEWEST = 2, 2
-"""The formats that this version speaks. (No version that speaks 1 was ever released.)"""
+OLDEST, NEWEST = 3, 3
+"""The formats that this version speaks. (No version that speaks 1 or 2 was ever released.)"""
 REMARKS = 128
 """Messages and kinds from this number on are remarks."""
 

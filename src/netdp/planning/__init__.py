@@ -3,7 +3,7 @@
 calibrate             the noise of one protocol for a target
 target, audience      what is asked for, and against whom
 policy                limits per pair, from a file
-training              how to train when nobody has seen the data
+training              how to train when nobody has seen the data; training_rules, _before, _outlook: its parts
 links                 how many random links to lay over a graph, and what they buy
 gossip/ token/ shuffle/ masked/   how each family is planned
 """
@@ -20,13 +20,16 @@ from .shuffle.relay import RelayPlan, plan_relayed
 from .token.on_graphs import plan_token_on
 from .token.plan import TokenPlan, plan_token
 from .training import TrainingPlan, plan_training
+from .training_outlook import NoiseWarning, Outlook, outlook
 
 __all__ = [
     "FaultyPlan",
     "GossipPlan",
     "LinkAdvice",
     "MaskedPlan",
+    "NoiseWarning",
     "Option",
+    "Outlook",
     "Plan",
     "Policy",
     "RelayPlan",
@@ -37,6 +40,7 @@ __all__ = [
     "calibrate",
     "calibrate_epsilon0",
     "hops_given",
+    "outlook",
     "plan",
     "plan_masked",
     "plan_relayed",

@@ -1,15 +1,29 @@
 """What learning under one-time pads costs, before it starts: bytes, rounds, and an estimate of the seconds.
 
 One number of one party takes w bytes on the wire, w the width of the modulus (`wire_width`), so what a party publishes in an
-iteration, its y, takes d·w. To flood, every y crosses every link at most once in each direction: n·d·w bytes a link and
-iteration, and a party with k links sends at most k times that. To average, a link carries one double per round and
-coordinate in each direction. Bytes are exact up to the headers (signatures, some 200 bytes a message); attempts that are
-repeated come on top, at most `attempts` times as many.
+iteration, its y, takes d·w, and `HEADER` bytes more: key, digest, signature, frame, and its share of announcements.
+
+**How often a y is sent.** Party u sends its own to its k neighbours. The y of another author v it passes on to those
+neighbours only who do not hear v themselves, and never to whom it came from. Of its k neighbours one is v where v is a
+neighbour, and those that are neighbours of v hear v; where v is three links off or more nobody near u hears v, but one of them
+sent it. Summed over all v, with k' the links of a neighbour,
+
+    copies(u) ≤ k + (n − 1)·k − k − Σ (k' − 1) − #{v: at least 3 links off}
+
+n − 1 where all are linked to all, n + 1 on a ring, (n − 1)² in the middle of a star. It is met nearly (small steps are
+pushed, so on graphs with many ways most cross most links); a y of more than `PUSHED` bytes is sent only to who asks, so all
+parties together send each exactly n − 1 times, and n − 1 copies a party is the mean. Where one link is slower than two others
+together, a y is asked for of somebody else before it comes, and crosses once more.
+
+A link carries, towards a party with k' links, the y of its sender and of all that the party does not hear: n − k' of them. To
+average instead, a link carries one double per round and coordinate in each direction. Attempts that are repeated come on top,
+at most `attempts` times as many. Held against peers in memory by tests/utility/test_descent_cost.py, against processes by
+`benchmarks/training_rounds.py`.
 
 **Seconds** are an estimate, for processes that do one thing after the other: rounds times the latency of a link, bytes sent
-by the busiest party over the bandwidth, and what is computed. Measured on one core of a usual server: noise a million numbers
-a second, pads a gigabyte a second, clipped gradients of linear models 200 million numbers a second (records·d). Deep models
-take longer: state `gradient_seconds`, the time that one record's gradient takes.
+by the busiest party over the bandwidth, the check of everybody's signature, and what is computed. Measured on one core of a
+usual server: noise a million numbers a second, pads a gigabyte a second, clipped gradients of linear models 200 million numbers
+a second (records·d). Deep models take longer: state `gradient_seconds`, the time that one record's gradient takes.
 """
 
 from __future__ import annotations
@@ -18,15 +32,25 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 from netdp.errors import InvalidValue
+from netdp.graphs import Graph
+from netdp.numerics.arrays import IntArray
 from netdp.numerics.checks import non_negative, positive
-from netdp.protocols.masked import wire_width
+from netdp.protocols.masked import MaskedSum, wire_width
 from netdp.protocols.masked_descent import MaskedDescent
 
 NOISE_PER_SECOND = 1e6
 PADS_PER_SECOND = 1e9
 GRADIENTS_PER_SECOND = 2e8
+PUSHED = 40_000
+"""Bytes: a longer y is announced and sent to who asks, by all but its author; `netdp.peers.exchange`."""
+HEADER = 180
+"""Bytes that a copy of a y takes besides its numbers."""
+_MESSAGE = 1.5e-3  # seconds for each step of another party: links, signatures
 _HELD = 3  # iterations whose numbers a peer keeps
+_MOST_PAIRS = 5_000_000  # two-link ways that are followed; beyond, nobody is taken to be three links off
 
 
 @dataclass(frozen=True)
@@ -37,7 +61,8 @@ class Cost:
     rounds          rounds of messages in all
     step_bytes      what one party publishes in one iteration
     link_bytes      what crosses one link in one direction in the whole run, at most
-    party_bytes     what the party with the most links sends in the whole run, at most
+    mean_bytes      what a party sends in the whole run, the mean over all
+    party_bytes     what the party that sends most sends in the whole run, at most
     memory_bytes    what a party holds at a time: the numbers of all parties of the last iterations, and the model
     seconds         an estimate
     """
@@ -46,6 +71,7 @@ class Cost:
     rounds: int
     step_bytes: int
     link_bytes: int
+    mean_bytes: int
     party_bytes: int
     memory_bytes: int
     seconds: float
@@ -62,7 +88,8 @@ class Cost:
     def __str__(self) -> str:
         return (
             f"{self.iterations:,} iterations, {self.rounds:,} rounds of messages; a party publishes {size(self.step_bytes)} in "
-            f"each and sends at most {size(self.party_bytes)} in all, at most {size(self.link_bytes)} over one link; "
+            f"each and sends about {size(self.mean_bytes)} in all, none more than {size(self.party_bytes)}, at most "
+            f"{size(self.link_bytes)} over one link; "
             f"{size(self.memory_bytes)} of memory; about {duration(self.seconds)} (an estimate)"
         )
 
@@ -84,29 +111,59 @@ def expected_cost(
     >>> p = MaskedDescent(graphs.complete(5), 100, 0.5, 0.5, dimension=26_010, unit="record", max_records=2000, sampling=0.1)
     >>> print(*str(expected_cost(p)).split("; "), sep="\n")
     100 iterations, 100 rounds of messages
-    a party publishes 104 KB in each and sends at most 208 MB in all, at most 52 MB over one link
+    a party publishes 104 KB in each and sends about 42 MB in all, none more than 42 MB, at most 10 MB over one link
     2.8 MB of memory
-    about 23 s (an estimate)
+    about 10 s (an estimate)
     """
     if not isinstance(protocol, MaskedDescent):
         raise InvalidValue(f"expected_cost takes a MaskedDescent, got {protocol!r}")
     latency, bandwidth = non_negative("latency", latency), positive("bandwidth", bandwidth)
     one, n, d = protocol.sum, protocol.n, protocol.dimension
     each = d / GRADIENTS_PER_SECOND if gradient_seconds is None else non_negative("gradient_seconds", gradient_seconds)
-    links = int(protocol.graph.degrees.max())
     own = d * wire_width(one.q)
     rows = protocol.max_records * protocol.sampling if protocol.max_records is not None else 1.0
-    computed = d / NOISE_PER_SECOND + (n - 1) * 8 * d / PADS_PER_SECOND + rows * each
-    sent = links * one.link_bytes
+    computed = d / NOISE_PER_SECOND + (n - 1) * (8 * d / PADS_PER_SECOND + _MESSAGE) + rows * each
+    link, mean, most = _sent(one, own)
     return Cost(
         iterations=protocol.iterations,
         rounds=protocol.iterations * one.rounds,
         step_bytes=own,
-        link_bytes=protocol.iterations * one.link_bytes,
-        party_bytes=protocol.iterations * sent,
+        link_bytes=round(protocol.iterations * link),
+        mean_bytes=round(protocol.iterations * mean),
+        party_bytes=round(protocol.iterations * most),
         memory_bytes=_HELD * n * own + 2 * 24 * d,
-        seconds=protocol.iterations * (one.rounds * latency + sent / bandwidth + computed),
+        seconds=protocol.iterations * (one.rounds * latency + most / bandwidth + computed),
     )
+
+
+def copies(graph: Graph) -> IntArray:
+    """How many copies of a y every party sends in an iteration, its own and others', at most; see above.
+
+    >>> from netdp import graphs
+    >>> [copies(g).tolist() for g in (graphs.complete(5), graphs.ring(6), graphs.star(5))]
+    [[4, 4, 4, 4, 4], [7, 7, 7, 7, 7, 7], [16, 1, 1, 1, 1]]
+    """
+    n, links = graph.n, np.asarray(graph.degrees, dtype=np.int64)
+    if int(links.min()) == n - 1:
+        return links
+    near = graph.adjacency()
+    off = np.zeros(n, dtype=np.int64)
+    if int((links**2).sum()) <= _MOST_PAIRS:
+        within = near + near @ near
+        within.setdiag(1)
+        off = n - np.diff(within.tocsr().indptr)
+    return np.asarray((n - 1) * links - (near @ (links - 1)).astype(np.int64) - off)
+
+
+def _sent(one: MaskedSum, own: int) -> tuple[float, float, float]:
+    """Bytes of one iteration: over one link and by the busiest party at most, and by a party in the mean."""
+    links = np.asarray(one.graph.degrees)
+    if one.spread == "average":
+        carried = one.link_bytes + HEADER * one.rounds
+        return carried, carried * float(links.mean()), carried * int(links.max())
+    found, each = copies(one.graph), own + HEADER
+    mean = float(found.mean()) if own <= PUSHED else one.n - 1.0
+    return (one.n - int(links.min())) * each, mean * each, int(found.max()) * each
 
 
 def size(number: float) -> str:

@@ -248,11 +248,11 @@ def test_other_kinds_of_study_do_not_train():
         "party": parties,
     }  # fmt: skip
     with pytest.raises(
-        Misfit, match=r"task\.kind: masked-sum answers sum, mean, variance, histogram, table, not train"
+        Misfit, match=r"task\.kind: masked-sum answers sum, mean, variance, histogram, table, scaling, not train"
     ):
         Study(**fields)
     with pytest.raises(
-        Misfit, match=r"task\.kind: must be one of sum, mean, variance, histogram, table, train, got 'guess'"
+        Misfit, match=r"task\.kind: must be one of sum, mean, variance, histogram, table, train, scaling, got 'guess'"
     ):
         Study(**fields | {"task": {"kind": "guess"}})
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ..ledger.store import Contribution
     from ..spreads.base import Spread
     from ..study import Study
+    from ..study.scaling import Scaling
     from ..study.task import Task
     from ..study.training import Training
 
@@ -78,7 +79,7 @@ class Desk(Interface):
 class Wish:
     """What a study is planned for."""
 
-    task: Task | Training
+    task: Task | Training | Scaling
     graph: Graph
     epsilon: float
     delta: float
@@ -288,6 +289,6 @@ class Running(ABC):
         return made
 
 
-def with_task(loss: Guarantee, task: Task | Training) -> Guarantee:
+def with_task(loss: Guarantee, task: Task | Training | Scaling) -> Guarantee:
     """A promise, with what the task adds to its assumptions."""
     return replace(loss, assumptions=(*loss.assumptions, *task.assumed, task.admitted))

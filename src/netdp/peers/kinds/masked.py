@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from netdp.errors import InvalidValue, NetdpError, Unsupported
@@ -19,7 +20,7 @@ from ..model import Misfit, Number, Strict, Whole
 from ..spreads.average import Average
 from ..spreads.flood import Flood
 from ..streams import context, noise_words, pads_of
-from .base import Desk, Roster, Running, Wish
+from .base import NUMBERS, Desk, Roster, Running, Wish
 from .noise import DIGITS, least_noise
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class MaskedRunning(Running):
         "Each party publishes its numbers with noise and under one-time pads that cancel in the sum. What is "
         "published means nothing by itself; all of it together gives the noisy sum, and nothing else."
     )
+    tasks = (*NUMBERS, "scaling")
     units = ("party", "record")
     tolerates = True
     depends_on_size_only = True
@@ -82,6 +84,18 @@ class MaskedRunning(Running):
     def noise(self, parties: int) -> float:
         protocol = self.protocol()
         return protocol.step * math.sqrt(parties * protocol.share)
+
+    def answer(self, total: Sequence[float], parties: int) -> dict[str, Any]:
+        """With what a training states of the study that its columns were scaled by, where that is what was asked."""
+        found, study, how = super().answer(total, parties), self.study, self.settings
+        if study.task.kind != "scaling":
+            return found
+        return found | {
+            "scaled": {
+                "study": study.hash.hex(), "unit": study.task.unit, "parties": study.n, "sigma": how.sigma, "grid": how.grid,
+                "attempts": study.privacy.attempts, "absent": study.privacy.absent,
+            }
+        }  # fmt: skip
 
     # ── one party ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -33,6 +33,7 @@ from .promised import alone, worst_coalition
 if TYPE_CHECKING:
     from ..spreads.base import Spread
     from ..study import Study
+    from ..study.scaling import Scaling
     from ..study.task import Task
     from ..study.training import Training
 
@@ -146,7 +147,7 @@ def check_ring_edges(study: Study) -> None:
             raise Misfit(("network",), f"the token goes from {a} to {b}, which are no neighbours; add that edge")
 
 
-def ring_grid(sigma: float, n: int, task: Task | Training) -> float:
+def ring_grid(sigma: float, n: int, task: Task | Training | Scaling) -> float:
     """Fine enough that a share of σ/√n has 16 steps, and rounding adds a thousandth to Δ at most."""
     finest = min(sigma / (16 * math.sqrt(n)), task.sensitivity / (1024 * math.sqrt(task.dimension)))
     return min(power_of_two(finest), 1.0)

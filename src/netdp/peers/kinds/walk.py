@@ -48,6 +48,7 @@ from .promised import coalitions, for_everybody
 
 if TYPE_CHECKING:
     from ..spreads.base import Spread
+    from ..study.scaling import Scaling
     from ..study.task import Task
     from ..study.training import Training
 
@@ -506,7 +507,7 @@ def _walk_of(wish: Wish) -> dict[str, Any]:
     return {"steps": steps, "tokens": tokens, "walk": "uniform" if complete else "metropolis"}
 
 
-def walk_grid(sigma: float, numbers: int, closing: float, task: Task | Training, epsilon: float) -> float:
+def walk_grid(sigma: float, numbers: int, closing: float, task: Task | Training | Scaling, epsilon: float) -> float:
     """Fine enough that whole numbers cost a thousandth of ε, and rounding adds a thousandth to Δ, if the sampler allows it."""
     reach = math.sqrt(numbers) + 16
     enough = math.sqrt(3 * reach**2 / (24 * _SHARE * epsilon))  # steps in σ

@@ -61,8 +61,8 @@ SLOWER = 20.0
 """So many times as long as we took for our own."""
 LOOK = 0.25
 """How often to look again while waiting, in units of patience."""
-SHOWN = 20
-"""How often, in all, the owner is shown the loss on its own rows."""
+SHOWN, SELDOM = 1.0, 50.0
+"""The owner is shown the loss on its own rows after so many seconds, and after so many times as long as computing it takes."""
 
 
 class Descending(Spread):
@@ -99,7 +99,7 @@ class Descending(Spread):
         self._ready: tuple[int, Drawn] | None = None
         self._begun = self._opened = False
         self._disputed: float | None = None
-        self._since = self._started = float("-inf")
+        self._since = self._started = self._show = float("-inf")
         self._began: float | None = None  # when our own step was begun, if that takes long
         self._took, self._came, self._claimed = 0.0, 0, 0
         self._resumed = 0
@@ -169,7 +169,7 @@ class Descending(Spread):
         assert self._state is not None
         if self._ready is None or self._ready[0] != t:
             learner, state = self._learner, self._state
-            show = t % max(1, self.iterations // SHOWN) == 0
+            show = moment.now >= self._show
             if learner.is_long:
                 if self.work is None:
                     self._began = moment.now
@@ -183,6 +183,7 @@ class Descending(Spread):
             moves.notes.append(f"iteration {t}: {drawn.lost} own rows have no finite gradient and count as zero")
         if drawn.loss is not None:
             self.progress["loss"] = drawn.loss
+            self._show = moment.now + max(SHOWN, SELDOM * drawn.took)
         body = self._mark + drawn.numbers
         stands = self._desk.rise(self.attempt, t, {STATE: state_bytes(self._state), STEP: body})[STEP]
         moves.published.append((Key(Kind.STEP, self.attempt, self._me, t), stands))
@@ -275,7 +276,7 @@ class Descending(Spread):
         if not self._opened or self.answer is not None:
             return None
         t = self.completed + 1
-        if self._claimed > t:
+        if self._claimed > t or (self._claimed == t and self._me in self.missing):
             return (
                 f"others hold step {self._claimed} of this party, and its folder knows of {t - 1} iterations only: it is older "
                 f"than what was sent from it, and what happened since is gone; {self._spent()}"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from netdp.errors import Unsupported
 from netdp.privacy.readable import readable
+from netdp.privacy.weak import weak_words
 
 from .cost import cost_lines, cost_of, warnings_of
 from .training import Training
@@ -49,6 +50,7 @@ def facts(study: Study) -> dict[str, Any]:
         "how": study.running.how,
         "told": study.running.told.format(n=study.n, curator="" if study.curator is None else study.curator.name),
         "promised": {"epsilon": terms.epsilon, "delta": terms.delta, "colluders": terms.colluders},
+        "weak": weak_words(terms.epsilon),
         "kept": planned is not None and planned.is_certified and at[terms.colluders] <= terms.epsilon,
         "epsilon": {str(size): value if math.isfinite(value) else "inf" for size, value in at.items()},
         "who": {str(size): study.running.who(size + study.running.has_curator) for size in at},
@@ -78,6 +80,8 @@ def facts(study: Study) -> dict[str, Any]:
 
 def _training(study: Study) -> dict[str, Any] | None:
     """What is trained on which columns, with which code, at what cost; None where nothing is."""
+    from .in_two import scaled_facts
+
     task = study.task
     if not isinstance(task, Training):
         return None
@@ -90,6 +94,7 @@ def _training(study: Study) -> dict[str, Any] | None:
         "parameters": task.dimension,
         "columns": [feature.column.words for feature in task.features],
         "held_out": task.held_out,
+        "scaled": scaled_facts(study),
         "code": code,
         "cost": cost_of(study),
         "cost_words": cost_lines(study),
@@ -146,6 +151,8 @@ def lines(said: dict[str, Any]) -> list[str]:
         out.append(f"  {who:<28} epsilon {readable(float(epsilon)):>7}{mark}")
     for note in said["notes"]:
         out += _text(note)
+    if said["weak"] is not None:
+        out += _text(f"WARNING: {said['weak']}.")
     if not said["kept"]:
         out += _text("THE PROMISE IS NOT KEPT: more is lost than the study says. Do not sign it; plan it anew.")
     out += ["", "How often"]
@@ -159,7 +166,11 @@ def lines(said: dict[str, Any]) -> list[str]:
 
 def _trained_lines(trained: dict[str, Any]) -> list[str]:
     """What people ask of a training before they sign it."""
+    from .in_two import scaled_words
+
     out = _text("It reads " + ", ".join(trained["columns"]) + "; public ranges, numbers outside are clipped.")
+    if trained["scaled"] is not None:
+        out += _text(f"{scaled_words(trained['scaled'])}, to {trained['scaled']['against']}. Your ledger adds them up.")
     if trained["held_out"]:
         out += _text(
             f"A share of {trained['held_out']:g} of the rows is not trained on: on these it is counted how often the model is "
@@ -178,7 +189,9 @@ def _trained_lines(trained: dict[str, Any]) -> list[str]:
         )
         out += [f"  {code['source'][:32]}", f"  {code['source'][32:]}"]
         out += _text(
-            "Nothing of it was run for this explanation. What it imports (numpy, torch, netdp) is not covered by the hash."
+            "To explain, sign or verify a study runs none of that code, so you can look before you agree; only who drafts it runs "
+            "it once, on no data, to count its numbers. The hash is of this one file: what it imports (numpy, torch, netdp) is "
+            "each party's own, and not covered."
         )
     out += ["", "What it costs"]
     for line in trained["cost_words"]:

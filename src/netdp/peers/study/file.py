@@ -17,6 +17,7 @@ from netdp.errors import FileFormatError
 from ..model import Misfit, line_of, place_text
 
 if TYPE_CHECKING:
+    from .scaling import Scaling
     from .study import Study
     from .task import Task
     from .training import Training
@@ -39,6 +40,7 @@ _TASK_COMMENTS = {
     "label_range": "public; numbers outside are clipped",
     "min_records": "how many a party must have; public",
     "records": "about how many there are in all; public",
+    "scaled": "the study that found centres and scales, as it ran",
     "held_out": "the share of rows that is not trained on, but counted",
 }
 _PRIVACY_COMMENTS = {
@@ -97,7 +99,7 @@ def text(study: Study) -> str:
     if study.network.graph is not None:
         lines.append(_entry("graph", study.network.graph, "who talks to whom, in the order of the parties"))
     else:
-        lines += ["edges = [", *(f"  {_value(list(edge))}," for edge in study.network.edges or ()), "]"]
+        lines += ["edges = [", *(f"  {value_text(list(edge))}," for edge in study.network.edges or ()), "]"]
     lines += [
         "",
         "[timing]",
@@ -107,13 +109,13 @@ def text(study: Study) -> str:
     for number, party in enumerate(study.participants):
         fields = [(key, value) for key, value in party.model_dump().items() if value]
         head = "[[party]]" if number < study.n else "[curator]"
-        lines += ["", head, *(f"{key} = {_value(value)}" for key, value in fields)]
+        lines += ["", head, *(f"{key} = {value_text(value)}" for key, value in fields)]
     return "\n".join(lines) + "\n"
 
 
-def _task(task: Task | Training) -> list[str]:
+def _task(task: Task | Training | Scaling) -> list[str]:
     fields = task.model_dump(mode="json", by_alias=True)
-    if task.kind == "train":
+    if task.kind in ("train", "scaling"):
         return _training(fields)
     if task.kind == "histogram" and task.categories is not None:
         fields["categories"] = list(task.categories[0])
@@ -123,12 +125,13 @@ def _task(task: Task | Training) -> list[str]:
 
 
 def _training(fields: dict[str, Any]) -> list[str]:
-    """What is trained; the columns one a line."""
+    """What is trained, or scaled; the columns one a line."""
     out = []
     for key, value in fields.items():
         if key == "features":
             columns = [
-                ", ".join(f"{name} = {_value(one)}" for name, one in each.items() if one is not None) for each in value
+                ", ".join(f"{name} = {value_text(one)}" for name, one in each.items() if one is not None)
+                for each in value
             ]
             out += [
                 "features = [  # public ranges: numbers outside are clipped",
@@ -153,11 +156,16 @@ def _protocol(study: Study) -> list[str]:
 
 
 def _entry(key: str, value: Any, comment: str = "") -> str:
-    line = f"{key} = {_value(value)}"
+    line = f"{key} = {value_text(value)}"
     return f"{line:<32}  # {comment}" if comment else line
 
 
-def _value(value: Any) -> str:
+def value_text(value: Any) -> str:
+    """A value as TOML writes it.
+
+    >>> value_text({"range": (0.0, 1.0), "fine": True})
+    '{range = [0.0, 1.0], fine = true}'
+    """
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
@@ -166,7 +174,9 @@ def _value(value: Any) -> str:
         return repr(value)
     if isinstance(value, str):
         return quoted(value)
-    return f"[{', '.join(_value(item) for item in value)}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key} = {value_text(item)}' for key, item in value.items())}}}"
+    return f"[{', '.join(value_text(item) for item in value)}]"
 
 
 def quoted(value: str) -> str:

@@ -15,6 +15,7 @@ from netdp.graphs import Graph, parse
 
 from ..kinds import KINDS, RUNNING, Wish
 from ..model import Misfit
+from .scaling import Scaling
 from .sections import Privacy, is_fixed
 from .study import Study
 from .task import Task
@@ -26,7 +27,7 @@ LEARNING = "masked-descent"
 
 def plan(
     name: str,
-    task: Task | Training,
+    task: Task | Training | Scaling,
     names: Sequence[str],
     *,
     graph: str | Graph,

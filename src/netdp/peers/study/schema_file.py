@@ -6,26 +6,31 @@
     [features]
     age = [29, 65]                    # the public range of a number
     gender = ["f", "m"]               # or the values there are
+    weight = {range = [30, 200], centre = 74, scale = 14}     # a number that is scaled otherwise than by its range
 
 `drafted` writes such a file from the *names* of the columns alone, with the ranges left open: a range that is read off the
-rows is an answer about them, which nobody has accounted for.
+rows is an answer about them, which nobody has accounted for. `scaled_by` puts in the centres and scales that a study with the task
+"scaling" has found, and where they come from (a section [scaled], `netdp.peers.study.scaling.Scaled`).
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from netdp.errors import FileFormatError, InvalidValue
 
-from .file import quoted
+from .file import quoted, value_text
 from .rows import csv_columns, is_parquet, parquet_columns
+from .scaling import Scaled
 
-_KNOWN = ("label", "classes", "range", "features", "model", "missing")
+_KNOWN = ("label", "classes", "range", "features", "model", "missing", "scaled")
+_OF_A_NUMBER = ("range", "centre", "scale")
 OPEN = "?"
 """What stands in a draft where people have to write something."""
 
@@ -67,7 +72,7 @@ def _key(name: str) -> str:
 
 
 def read_schema(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The fields of a `Training` that a schema states: features, label, classes or label_range, perhaps model and missing."""
+    """The fields of a `Training` that a schema states: features, label, classes or label_range, perhaps model, missing, scaled."""
     try:
         fields = tomllib.loads(Path(path).read_text("utf-8"))
     except OSError as error:
@@ -84,7 +89,14 @@ def read_schema(path: str | os.PathLike[str]) -> dict[str, Any]:
     if not isinstance(fields.get("label"), str):
         raise FileFormatError(path, None, 'does not say which column is predicted: label = "…"')
     out: dict[str, Any] = {key: fields[key] for key in ("label", "model", "missing") if key in fields}
+    _check_label(path, fields)
     try:
+        if "scaled" in fields:
+            if not isinstance(fields["scaled"], dict):
+                raise InvalidValue(
+                    f"scaled = {fields['scaled']!r}: is a section, which `netdp study schema --scaled-by` writes"
+                )
+            out["scaled"] = Scaled(**fields["scaled"]).model_dump(mode="json")
         out["features"] = [feature(name, said) for name, said in fields["features"].items()]
         if "classes" in fields:
             out["classes"] = tuple(_values(fields["label"], fields["classes"]))
@@ -98,15 +110,56 @@ def read_schema(path: str | os.PathLike[str]) -> dict[str, Any]:
     return out
 
 
+def _check_label(path: str | os.PathLike[str], fields: Mapping[str, Any]) -> None:
+    """One of classes and range, and nothing of the draft left in the classes."""
+    label, classes = fields["label"], fields.get("classes")
+    if "classes" in fields and "range" in fields:
+        raise FileFormatError(
+            path, None,
+            f"has classes = {classes!r} and range = {fields['range']!r} for the label {label!r}: keep classes to predict one of "
+            "several values, or range to predict a number, and take the other line out",
+        )  # fmt: skip
+    if "classes" not in fields and "range" not in fields:
+        raise FileFormatError(
+            path,
+            None,
+            f'does not say what the label {label!r} holds: classes = ["no", "yes"], or range = [0, 100] for a number',
+        )
+    if isinstance(classes, list) and OPEN in classes and len(classes) > 1:
+        raise FileFormatError(
+            path, None,
+            f'classes = {classes!r} still holds the "{OPEN}" of the draft: write every value that the label {label!r} has in its '
+            "place, or take it out",
+        )  # fmt: skip
+
+
 def feature(name: str, said: Any) -> dict[str, Any]:
-    """A column from what stands behind its name: two numbers are a range, texts are values.
+    """A column from what stands behind its name: two numbers are a range, texts are values; a range may have centre and scale.
 
     >>> feature("age", [20, 60]), feature("sex", ["f", "m"])
     ({'name': 'age', 'range': (20.0, 60.0)}, {'name': 'sex', 'values': ('f', 'm')})
+    >>> feature("age", {"range": [20, 60], "centre": 45, "scale": 8})
+    {'name': 'age', 'range': (20.0, 60.0), 'centre': 45.0, 'scale': 8.0}
     """
+    if isinstance(said, dict):
+        return _scaled_feature(name, said)
     if isinstance(said, list) and len(said) == 2 and all(type(one) in (int, float) for one in said):
         return {"name": name, "range": (float(said[0]), float(said[1]))}
     return {"name": name, "values": tuple(_values(name, said))}
+
+
+def _scaled_feature(name: str, said: dict[str, Any]) -> dict[str, Any]:
+    found = feature(name, said.get("range"))
+    numbers = {key: said[key] for key in ("centre", "scale") if key in said}
+    if (
+        "range" not in found
+        or not set(said) <= set(_OF_A_NUMBER)
+        or any(type(x) not in (int, float) for x in numbers.values())
+    ):
+        raise InvalidValue(
+            f"the column {name!r} has {said!r}; write {{range = [lowest, highest], centre = NUMBER, scale = NUMBER}}"
+        )
+    return found | {key: float(x) for key, x in numbers.items()}
 
 
 def _values(name: str, said: Any) -> list[str]:
@@ -139,4 +192,74 @@ def typed(flag: str, text: str) -> tuple[str, list[Any]]:
                 pass
     raise InvalidValue(
         f"{flag} is NAME=LOWEST..HIGHEST, such as age=20..60, or NAME=a|b, such as sex=f|m; got {text!r}"
+    )
+
+
+# ── a schema with centres and scales ──────────────────────────────────────────────────────────────────────────────────
+
+
+def read_answer(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The answer of a scaling study, from what `netdp up --json` or `netdp peer run --json` has printed."""
+    try:
+        told = json.loads(Path(path).read_text("utf-8"))
+    except OSError as error:
+        raise FileFormatError(path, None, f"cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise FileFormatError(path, None, f"is not JSON, as netdp up --json prints it: {error}") from None
+    found = next((told[key] for key in ("answer", "result") if isinstance(told, dict) and key in told), told)
+    if not isinstance(found, dict):
+        raise FileFormatError(path, None, "holds no answer: the study has ended without one")
+    if found.get("kind") != "scaling":
+        raise FileFormatError(
+            path, None, f"is of another task, {found.get('kind')!r}; centres and scales are found by --task scaling"
+        )
+    return found
+
+
+def scaled_by(path: str | os.PathLike[str], answer: Mapping[str, Any]) -> str:
+    """The schema in a file, with the centres and scales of an answer; refuses an answer about other columns or ranges."""
+    fields = read_schema(path)
+    if "scaled" in fields or any("centre" in one for one in fields["features"]):
+        raise FileFormatError(
+            path, None, "has centres and scales already; give the schema that the scaling study was made from"
+        )
+    try:
+        found = [
+            (str(one["name"]), (float(one["range"][0]), float(one["range"][1])), one) for one in answer["features"]
+        ]
+        paid = Scaled(**answer["scaled"]).model_dump(mode="json")
+        new = {name: feature(name, {key: one[key] for key in _OF_A_NUMBER}) for name, _, one in found}
+    except (KeyError, TypeError, ValueError, IndexError) as problem:
+        raise InvalidValue(f"the answer does not state what a scaling study finds: {problem}") from None
+    if answer.get("unit") != paid["unit"]:
+        raise InvalidValue(f"the answer is for unit {answer.get('unit')!r}, and its study for {paid['unit']!r}")
+    asked = [(one["name"], one["range"]) for one in fields["features"] if "range" in one]
+    if asked != [(name, span) for name, span, _ in found]:
+        mine, theirs = (
+            ", ".join(f"{name} {lo:g}..{hi:g}" for name, (lo, hi) in some if (name, (lo, hi)) not in other) or "the same"
+            for some, other in (
+                (asked, [(name, span) for name, span, _ in found]), ([(name, span) for name, span, _ in found], asked),
+            )
+        )  # fmt: skip
+        raise FileFormatError(
+            path, None,
+            f"has other columns of numbers, or other ranges, than the study that found the answer: here {mine}, there {theirs}; "
+            "the order counts, too",
+        )  # fmt: skip
+    return _text(fields | {"features": [new.get(one["name"], one) for one in fields["features"]], "scaled": paid})
+
+
+def _text(fields: Mapping[str, Any]) -> str:
+    lines = [
+        "# What is in everybody's table. Centres and scales are the answer of the study in [scaled], which has paid for them."
+    ]
+    names = {"label": "label", "classes": "classes", "label_range": "range", "model": "model", "missing": "missing"}
+    lines += [f"{names[key]} = {value_text(fields[key])}" for key in names if key in fields]
+    lines += ["", "[features]"]
+    for one in fields["features"]:
+        said = {key: value for key, value in one.items() if key != "name"}
+        plain = said["values"] if "values" in said else said if "centre" in said else said["range"]
+        lines.append(f"{_key(one['name'])} = {value_text(plain)}")
+    return (
+        "\n".join([*lines, "", "[scaled]", *(f"{key} = {value_text(x)}" for key, x in fields["scaled"].items())]) + "\n"
     )

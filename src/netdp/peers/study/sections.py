@@ -44,7 +44,9 @@ class Privacy(Strict):
             raise Misfit(("epsilon",), f"must be larger than 0, got {self.epsilon!r}; 1 is a usual choice")
         if not 0 < self.delta <= _LARGEST_DELTA:
             raise Misfit(
-                ("delta",), f"is the chance that the promise fails: at most {_LARGEST_DELTA:g}, got {self.delta!r}"
+                ("delta",),
+                f"is the chance that the promise fails, more than 0 and at most {_LARGEST_DELTA:g}; got {self.delta!r}. A study "
+                "promises but for such a chance, which may be tiny: 1e-6 is usual, and 1e-12 takes half as much noise again",
             )
         for name, least in (("colluders", 0), ("attempts", 1), ("absent", 0)):
             if getattr(self, name) < least:

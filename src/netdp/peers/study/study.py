@@ -37,6 +37,7 @@ from ..identity import Card
 from ..kinds import RUNNING, Running
 from ..kinds.base import with_task
 from ..model import Misfit, Strict
+from .scaling import Scaling
 from .sections import Network, Party, Privacy, Timing, node_count
 from .task import Task
 from .training import Training
@@ -60,7 +61,7 @@ class Study(Strict):
     name: str
     nonce: str = ""
     format: Literal[1] = 1
-    task: Annotated[Task | Training, Field(discriminator="kind")]
+    task: Annotated[Task | Training | Scaling, Field(discriminator="kind")]
     privacy: Privacy
     settings: Annotated[Settings, Field(discriminator="kind", alias="protocol")]
     network: Network
@@ -230,7 +231,7 @@ class Study(Strict):
         return self.replace(**changes)
 
     @classmethod
-    def plan(cls, name: str, task: Task | Training, names: Sequence[str], **options: Any) -> Study:
+    def plan(cls, name: str, task: Task | Training | Scaling, names: Sequence[str], **options: Any) -> Study:
         """A draft whose noise meets a privacy target; options: those of `netdp.peers.study.plan.plan`."""
         from .plan import plan
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from netdp.errors import InvalidValue, Refused
 from netdp.models import Model, built_in
@@ -32,6 +32,7 @@ from netdp.numerics.arrays import FloatArray
 
 from ..model import Misfit, Number, Strict, Whole
 from .rows import read_rows
+from .scaling import Scaled
 
 BUILT_IN = ("logistic", "multinomial", "linear")
 """Models that come with netdp: two classes, several, a number."""
@@ -44,11 +45,13 @@ _CERTAIN = 4.0  # deviations of its noise that a number of held-out rows must ex
 
 
 class Feature(Strict):
-    """A column that the model reads: its public range, or the values there are."""
+    """A column that the model reads: its public range, or the values there are; of a number perhaps centre and scale."""
 
     name: str
     range: tuple[Number, Number] | None = None
     values: tuple[str, ...] | None = None
+    centre: Number | None = None
+    scale: Number | None = None
 
     @model_validator(mode="after")
     def _one(self) -> Self:
@@ -61,7 +64,13 @@ class Feature(Strict):
     @cached_property
     def column(self) -> Column:
         """The same for a schema."""
-        return Column(self.name, self.range, self.values)
+        return Column(self.name, self.range, self.values, self.centre, self.scale)
+
+    @model_serializer(mode="wrap")
+    def _plain(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without a centre it is what it was before there were any, and so is the hash of its study."""
+        fields: dict[str, Any] = handler(self)
+        return {key: value for key, value in fields.items() if value is not None or key not in ("centre", "scale")}
 
 
 class Training(Strict):
@@ -69,12 +78,14 @@ class Training(Strict):
 
     model : "logistic" (two classes), "multinomial" (several), "linear" (a number), or "module:function", code that every party has.
     features : the columns it reads: {name, range = [lo, hi]} for numbers, which are clipped; {name, values = […]} for words.
+        Numbers may have a centre and a scale, public too (`netdp.models.schema`).
     label : the column that it predicts; classes, the values there are, or label_range = (lo, hi) for a number.
     unit : "record" protects one row of a party, "party" all its data together.
     max_records, min_records : how many rows a party may have, and must have; public.
     records : about how many rows there are in all; public. The step depends on it, nothing else.
     held_out : the share of rows that is not trained on but counted: how often the model is right, with noise. 0: none.
     missing : "refuse" empty cells, or "skip" their rows.
+    scaled : the study that centres and scales come from (`netdp.peers.study.scaling`), if they were not known before.
     source, parameters, fingerprint : of a model that is code: SHA-256 of its file, how many numbers it has, and SHA-256 of all
         that is public in it, such as the numbers that it starts from.
 
@@ -101,6 +112,13 @@ class Training(Strict):
     records: Whole | None = None
     held_out: Number = 0.0
     missing: Literal["refuse", "skip"] = "refuse"
+    scaled: Scaled | None = None
+
+    @model_serializer(mode="wrap")
+    def _plain(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """A study that nothing went before is what it was before there was scaling, and so is its hash."""
+        fields: dict[str, Any] = handler(self)
+        return {key: value for key, value in fields.items() if value is not None or key != "scaled"}
 
     @model_validator(mode="before")
     @classmethod
@@ -114,7 +132,7 @@ class Training(Strict):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        for check in (self._check_label, self._check_model, self._check_records):
+        for check in (self._check_label, self._check_model, self._check_records, self._check_scaled):
             check()
         try:
             self.table  # noqa: B018  refuses what makes no sense
@@ -185,6 +203,27 @@ class Training(Strict):
             raise Misfit(("min_records",), f"{self.min_records:,} are more than max_records = {self.max_records:,}")
         if not 0 <= self.held_out <= 0.5:
             raise Misfit(("held_out",), f"is a share of the rows, 0 to 0.5, got {self.held_out!r}; 0.1 is a usual one")
+
+    def _check_scaled(self) -> None:
+        if self.scaled is None:
+            return
+        if self.scaled.unit != self.unit:
+            raise Misfit(
+                ("scaled", "unit"),
+                f"the columns were scaled for unit = {self.scaled.unit!r}, and here {self.unit!r} is protected: one promise does "
+                "not add up with the other; run both for the same unit",
+            )
+        bare = [one.name for one in self.features if one.range is not None and one.centre is None]
+        if bare or not self.ranged:
+            what = f"the column {bare[0]!r} has no centre and scale" if bare else "no column is a number"
+            raise Misfit(
+                ("scaled",), f"{what}; leave scaled out, or make the schema anew: netdp study schema --scaled-by"
+            )
+
+    @property
+    def ranged(self) -> int:
+        """How many columns are numbers."""
+        return sum(one.range is not None for one in self.features)
 
     # ── what it is ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -262,13 +301,25 @@ class Training(Strict):
 
     @property
     def assumed(self) -> tuple[str, ...]:
-        """What the promise rests on besides: that code which runs beside the rows is a model, and does nothing else with them."""
+        """What the promise rests on besides: code which runs beside the rows only makes a model; centres and scales are public."""
+        said = self._assumed_scaling()
         if not self.is_code:
-            return ()
+            return said
         return (
+            *said,
             f"the module of {self.named} (SHA-256 {self.source[:16]}…) makes a model of what it is given, and does nothing else "
             "with rows: each party runs just this file, and whoever signs has read it; what it imports is as it should be",
         )
+
+    def _assumed_scaling(self) -> tuple[str, ...]:
+        if self.scaled is not None:
+            return (
+                f"the centres and scales of the columns are those of the study {self.scaled.study[:16]}…, run as stated here: "
+                "what that cost is not part of this promise; the ledger of every party that took part holds it and adds up both",
+            )
+        if any(one.centre is not None for one in self.features):
+            return ("the centres and scales of the columns are public: nobody has worked them out from these rows",)
+        return ()
 
     @property
     def admitted(self) -> str:

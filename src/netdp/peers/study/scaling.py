@@ -1,0 +1,277 @@
+"""What is asked before training: where the numbers of each column lie, and how far they spread, within the budget.
+
+A model that reads numbers by their public ranges alone sees little of a column that fills a small part of its range: rows are
+scaled to norm 1, so what is large by its range drowns the rest. A study with the task "scaling" is a masked sum like any other:
+every party adds the vectors of `netdp.models.moments` (z and z² − 1 of every column, z the number brought from its range to
+[−1, 1]), so accounting, policy, ledger and crashes are those of masked sums. Its answer is a centre and a scale for every column,
+post-processing of the noisy total: public numbers that a schema may hold (`netdp.models.schema`). The training that follows is a
+study of its own, and both are added up in every party's ledger: docs/guarantees.md#scaling-on-peers.
+
+`Scaled` is what a training says of the study that its centres and scales come from: enough to compute what that has cost.
+Centres and scales are given with six digits, so that people can read them; all parties read the same file, so the same bits.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Literal, Self
+
+import numpy as np
+from pydantic import model_validator
+
+from netdp import graphs
+from netdp.accounting.masked.releases import Release
+from netdp.errors import InvalidValue, NetdpError
+from netdp.models.moments import mean_and_deviation, moment_count, moment_length, moments, noisy_means
+from netdp.models.schema import Column, complete_rows
+from netdp.numerics.arrays import FloatArray
+from netdp.privacy import Curve
+from netdp.protocols import MaskedSum
+
+from ..ledger.losses import loss_of, seen, together
+from ..model import Misfit, Number, Strict, Whole
+from .rows import read_rows
+
+_MOST_RECORDS = 10**9
+_MOST_NUMBERS = 200_000_000
+_MOST_PARTIES = 10_000
+_SHOWN = 12
+POOR = 0.2
+"""Noise in a mean, where numbers reach from −1 to 1, beyond which little is known of where they lie."""
+
+
+class Ranged(Strict):
+    """A column of numbers, and its public range."""
+
+    name: str
+    range: tuple[Number, Number]
+
+    @model_validator(mode="after")
+    def _sensible(self) -> Self:
+        try:
+            self.column  # noqa: B018  refuses what makes no sense
+        except InvalidValue as problem:
+            raise Misfit((), str(problem)) from None
+        return self
+
+    @cached_property
+    def column(self) -> Column:
+        """The same for a schema."""
+        return Column(self.name, self.range)
+
+
+class Scaling(Strict):
+    """Centre and scale of several columns of numbers, for a training that follows.
+
+    features : the columns: {name, range = [lo, hi]}; numbers outside are clipped.
+    unit : "record" protects one row of a party, "party" all its data together; as the training will.
+    max_records : how many rows a party may have; public. Needed for unit "record".
+    missing : "refuse" empty cells, or "skip" their rows.
+
+    >>> task = Scaling(features=[{"name": "age", "range": [20, 60]}], max_records=100)
+    >>> task.rows([{"age": "50"}, {"age": 20}]).tolist()
+    [[0.5, -0.75, 1.0], [-1.0, 0.0, 1.0]]
+    >>> task.answer([-250.0, -600.0, 1000.0], parties=5)["features"]
+    [{'name': 'age', 'range': [20.0, 60.0], 'centre': 35.0, 'scale': 11.619}]
+    """
+
+    kind: Literal["scaling"] = "scaling"
+    features: tuple[Ranged, ...]
+    unit: Literal["party", "record"] = "record"
+    max_records: Whole | None = None
+    missing: Literal["refuse", "skip"] = "refuse"
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        names = [one.name for one in self.features]
+        if not names:
+            raise Misfit(("features",), "needs one column of numbers at least: words have no centre")
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise Misfit(("features",), f"column {twice!r} stands there twice")
+        if self.unit == "record" and self.max_records is None:
+            raise Misfit(
+                ("max_records",),
+                "to protect records, say how many a party may have: it is public and sizes the numbers' range, not the noise",
+            )
+        if self.max_records is not None and not 1 <= self.max_records <= _MOST_RECORDS:
+            raise Misfit(("max_records",), f"must be 1 to {_MOST_RECORDS:,}, got {self.max_records:,}")
+        return self
+
+    # ── what it is ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The columns that are read."""
+        return tuple(one.name for one in self.features)
+
+    @property
+    def labels(self) -> tuple[tuple[str, ...], ...]:
+        """No cells are counted."""
+        return ()
+
+    @property
+    def is_numeric(self) -> bool:
+        """Numbers are added, not counts of cells."""
+        return True
+
+    @property
+    def bounds(self) -> None:
+        """There is no single range of an answer."""
+        return
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers are added: two a column, and one that counts records."""
+        return moment_count(len(self.features), self.unit)
+
+    @property
+    def sensitivity(self) -> float:
+        """How far what is protected can move the sum (`netdp.models.moments`)."""
+        return moment_length(len(self.features), self.unit)
+
+    @property
+    def reach(self) -> float:
+        """The largest magnitude that one coordinate of what a party adds can have."""
+        return float(self.max_records or 1) if self.unit == "record" else 1.0
+
+    def describe(self) -> str:
+        """What is asked, in words.
+
+        >>> Scaling(features=[{"name": "age", "range": [20, 60]}], max_records=9).describe()
+        'centre and scale of 1 column, age (20 to 60), over all records, for a training that follows'
+        """
+        count, over = len(self.features), "all records" if self.unit == "record" else "the parties' means"
+        shown = ", ".join(one.column.words for one in self.features[:_SHOWN]) + ", …" * (count > _SHOWN)
+        return (
+            f"centre and scale of {count} column{'s' * (count > 1)}, {shown}, over {over}, for a training that follows"
+        )
+
+    @property
+    def protected(self) -> str:
+        """What is protected, in words."""
+        if self.unit == "party":
+            return "all data of a party together, against any other data it might have; who takes part is public"
+        return "any one record of a party: what it says, and whether it is there at all; who takes part is public"
+
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        """What the promise rests on besides: nothing, as rows become numbers by rules that stand here."""
+        return ()
+
+    @property
+    def admitted(self) -> str:
+        """For which data the promise is made, in words: neighbouring inputs are both of this kind."""
+        fits = f"has at most {self.max_records:,} records, and " if self.max_records is not None else ""
+        return (
+            f"every party {fits}has rows that the study takes; that a party's data do not fit, so that it cannot take part, "
+            "is seen by all and not protected"
+        )
+
+    # ── from rows to numbers, and from totals to the answer ───────────────────────────────────────────────────────────
+
+    def rows(self, source: str | os.PathLike[str] | Iterable[Mapping[str, Any]]) -> FloatArray:
+        """What a party adds: (records, 2f + 1), or (1, 2f) for unit party. From a CSV or Parquet file, or from rows."""
+        given: Sequence[Mapping[str, Any]]
+        given = read_rows(source, self.needed) if isinstance(source, str | os.PathLike) else list(source)
+        if len(given) * self.dimension > _MOST_NUMBERS:
+            raise InvalidValue(
+                f"{len(given):,} rows of {self.dimension:,} numbers are more than {_MOST_NUMBERS:,}; use fewer rows"
+            )
+        kept, places = complete_rows(given, self.needed, self.missing)
+        if self.max_records is not None and len(kept) > self.max_records:
+            raise InvalidValue(
+                f"this party has {len(kept):,} rows and the study allows at most max_records = {self.max_records:,}; choose which "
+                "to use before the study, or ask for a study that allows more"
+            )
+        if not kept and self.unit == "party":
+            raise InvalidValue("this party has no rows, so there is no mean of them; it cannot take part")
+        z = np.column_stack(
+            [one.column.numbers([row[one.name] for row in kept], places) for one in self.features]
+        ).reshape(len(kept), len(self.features))
+        return moments(z, self.unit)
+
+    def answer(self, total: Sequence[float] | FloatArray, parties: int, noise: float = 0.0) -> dict[str, Any]:
+        """Centre and scale of every column, in its own units, as plain values.
+
+        noise : the standard deviation of the noise in one coordinate of the total.
+        """
+        t = np.asarray(total, dtype=np.float64)
+        if t.shape != (self.dimension,) or not np.isfinite(t).all():
+            raise InvalidValue(f"the total must be {self.dimension} finite numbers, got {total!r}")
+        means, moved = noisy_means(t, self.unit, parties, noise)
+        mean, deviation = mean_and_deviation(means, moved)
+        out: dict[str, Any] = {"kind": "scaling", "unit": self.unit, "parties": parties, "noise": moved}
+        if self.unit == "record":
+            out["records"] = float(t[-1])
+        return out | {
+            "features": [
+                {"name": one.name, "range": list(one.range), **_own_units(one.range, m, s)}
+                for one, m, s in zip(self.features, mean.tolist(), deviation.tolist(), strict=True)
+            ]
+        }
+
+    def error(self, noise: float, parties: int, records: int | None = None) -> float | None:
+        """How far the noise moves a centre depends on its range."""
+        return None
+
+
+def _own_units(span: tuple[float, float], mean: float, deviation: float) -> dict[str, float]:
+    lo, hi = span
+    middle, half = (lo + hi) / 2, (hi - lo) / 2
+    centre = min(max(float(f"{middle + half * mean:.6g}"), lo), hi)
+    return {"centre": centre, "scale": float(f"{half * deviation:.6g}")}
+
+
+class Scaled(Strict):
+    """Where the centres and scales of a training come from: a study with the task "scaling", and what it ran.
+
+    study : its hash. unit, parties, sigma, grid, attempts, absent : as it states them; what it cost follows from these.
+
+    >>> paid = Scaled(study="0" * 64, unit="record", parties=5, sigma=20.0, grid=0.0009765625)
+    >>> round(float(paid.curve(features=3, colluders=1).epsilon(1e-6)), 3)
+    0.189
+    """
+
+    study: str
+    unit: Literal["party", "record"]
+    parties: Whole
+    sigma: Number
+    grid: Number
+    attempts: Whole = 1
+    absent: Whole = 0
+
+    @model_validator(mode="after")
+    def _sensible(self) -> Self:
+        if not re.fullmatch("[0-9a-f]{64}", self.study):
+            raise Misfit(("study",), f"must be the hash of a study, 64 hexadecimal digits; got {self.study!r}")
+        if not 2 <= self.parties <= _MOST_PARTIES:
+            raise Misfit(("parties",), f"a study has 2 to {_MOST_PARTIES:,} parties, got {self.parties}")
+        if not 0 <= self.absent <= self.parties - 2 or self.attempts < 1:
+            raise Misfit(("absent",), f"absent = {self.absent} and attempts = {self.attempts} are those of no study")
+        try:
+            self.protocol(1)
+        except NetdpError as problem:
+            raise Misfit(("sigma",), str(problem)) from None
+        return self
+
+    def protocol(self, features: int) -> MaskedSum:
+        """The sum that one attempt of it was, for so many columns; neither its modulus nor who talks to whom changes its cost."""
+        talk = graphs.ring(self.parties) if self.parties > 2 else graphs.complete(self.parties)
+        return MaskedSum(
+            talk, sigma=self.sigma, grid=self.grid, unit=self.unit, dimension=moment_count(features, self.unit),
+            sensitivity=moment_length(features, self.unit),
+        )  # fmt: skip
+
+    def releases(self, features: int, colluders: int) -> list[Release | Curve]:
+        """What any so many parties saw of it, at most: every attempt, with as few parties as it allows."""
+        names = [str(u) for u in range(self.parties)]
+        loss = loss_of(self.protocol(features), 0, names)
+        return [seen(loss, names[: self.parties - self.absent], names[0], colluders)] * self.attempts
+
+    def curve(self, features: int, colluders: int) -> Curve:
+        """The loss of that study to any so many parties together."""
+        return together(self.releases(features, colluders))
