@@ -4,6 +4,7 @@ Hypothesis draws the same examples on every machine (a setting, not the environm
 """
 
 import importlib.util
+import os
 from pathlib import Path
 
 import networkx as nx
@@ -14,6 +15,9 @@ from hypothesis import settings
 from netdp import graphs
 from netdp.numerics.values import party_values
 from netdp.simulate.run import Values, execute
+
+# Tests run side by side already: each uses one core, unless it says otherwise.
+os.environ.setdefault("NETDP_WORKERS", "1")
 
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")

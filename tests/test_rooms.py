@@ -5,7 +5,7 @@ from pathlib import Path
 
 import netdp
 
-ORDER = ["errors", "numerics", "graphs", "privacy", "mechanisms", "models", "protocols", "views", "accounting", "utility",
+ORDER = ["errors", "engine", "numerics", "graphs", "privacy", "mechanisms", "models", "protocols", "views", "accounting", "utility",
          "planning", "simulate", "audit", "learn",
          "peers", "report", "reproduce", "studio", "cli"]  # fmt: skip
 ROOT = Path(netdp.__file__).parent

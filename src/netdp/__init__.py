@@ -61,6 +61,7 @@ _PUBLIC = {
 }
 _ROOMS = (
     "errors",
+    "engine",
     "numerics",
     "graphs",
     "privacy",
@@ -117,6 +118,7 @@ __all__ = [  # pinned by tests/test_public.py
     "account",
     "advise_links",
     "calibrate",
+    "engine",
     "expected_error",
     "graphs",
     "limits",
@@ -169,7 +171,7 @@ if TYPE_CHECKING:
     from netdp.utility import ExpectedError, expected_error, limits
     from netdp.views import LinearGaussianView, LinearProtocol
 
-    from . import graphs
+    from . import engine, graphs
 
 
 def __getattr__(name: str) -> Any:

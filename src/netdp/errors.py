@@ -8,16 +8,23 @@
     ├── Unsupported                        no proved method covers this case: netdp refuses rather than guesses
     ├── MissingDependency (also ImportError)  an optional package is needed; names it
     ├── Refused                            a peer declines: policy, signature, budget or identity; nothing was sent
-    └── LinkLost                           the connection to a neighbour ended before it took a frame
+    ├── LinkLost                           the connection to a neighbour ended before it took a frame
+    └── WorkersLost                        the processes or machines that compute for this one ended, or do not answer
 
 Every message names the offending value and says what to do next.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class NetdpError(Exception):
     """Base class of every error netdp raises on purpose."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # as it is, without its __init__, which may make the message from other arguments: workers send their errors back
+        return _again, (type(self), self.args, self.__dict__)
 
 
 class InvalidValue(NetdpError, ValueError):
@@ -57,3 +64,14 @@ class Refused(NetdpError):
 
 class LinkLost(NetdpError):
     """The connection to a neighbour ended before it took a frame, or there was none."""
+
+
+class WorkersLost(NetdpError):
+    """The processes or machines that compute for this one ended, or do not answer."""
+
+
+def _again(kind: type[NetdpError], arguments: tuple[Any, ...], values: dict[str, Any]) -> NetdpError:
+    error = kind.__new__(kind, *arguments)
+    error.args = arguments
+    error.__dict__.update(values)
+    return error

@@ -36,6 +36,7 @@ WhoLearnsMost = Annotated[
         "delta": flags.Delta,
         "rdp": Rdp,
         "who_learns_most": WhoLearnsMost,
+        **flags.ENGINE_FLAGS,
         "config": flags.Config,
         "plot": Plot,
         "json": flags.Json,
@@ -58,6 +59,7 @@ def account(context: typer.Context, **typed: Any) -> None:
     from .show import show
 
     settings = account_settings(typed["config"], flags.given(typed))
+    context.with_resource(settings.running())
     chosen = settings.made()
     if settings.who_learns_most:
         from .families import show_who_learns_most

@@ -141,6 +141,24 @@ PROTOCOL_FLAGS: dict[str, Any] = {
 }
 """What protocols take: a flag per field."""
 
+Engine = Annotated[
+    str | None,
+    typer.Option("--engine", help="Where long work is done: processes (the default), threads, serial or dask."),
+]
+Workers = Annotated[
+    int | None, typer.Option("--workers", help="How many processes or threads; NETDP_WORKERS or all cores by default.")
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        "--scheduler",
+        help="dask: the address of the scheduler, such as tcp://127.0.0.1:8786. Programs are sent there and run as you, and what "
+        "comes back can run here: name only a cluster that you control, tls:// on networks you share.",
+    ),
+]
+ENGINE_FLAGS: dict[str, Any] = {"engine": Engine, "workers": Workers, "scheduler": Scheduler}
+"""Where commands compute: `netdp.engine`."""
+
 F = TypeVar("F", bound=Callable[..., None])
 
 

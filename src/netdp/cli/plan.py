@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -96,6 +97,7 @@ _FOUND = (
         **PLAN_FLAGS,
         "delta": flags.Delta,
         **{name: kind for name, kind in flags.PROTOCOL_FLAGS.items() if name not in _FOUND},
+        **flags.ENGINE_FLAGS,
         "config": flags.Config,
         "json": flags.Json,
     }
@@ -113,18 +115,26 @@ def plan(context: typer.Context, **typed: Any) -> None:
     Slow graphs make everything slow: --links 2 lays two random rings over the parties and says what that buys, --advise how
     many are worth it.
     """
-    from .settings import Advised, plan_settings
+    from netdp.privacy.weak import weak_words
+
+    from .progress import working
+    from .settings import Advised, PlanGossip, plan_settings
     from .show import show
 
     settings = plan_settings(typed["config"], flags.given(typed))
+    context.with_resource(settings.running())
     if isinstance(settings, Advised) and settings.advise:
         _advise(settings)
         return
-    answer = _answer(settings)
+    # gossip has a bar of its own
+    with contextlib.nullcontext() if isinstance(settings, PlanGossip) else working("planning"):
+        answer = _answer(settings)
     data, lines = answer.data, answer.lines
     if settings.links:
         beside = _without_links(settings, answer)
         data, lines = {**data, "links": beside.to_dict()}, [*lines, beside.table()]
+    if (weak := weak_words(getattr(settings, "epsilon", None) or 0.0)) is not None:
+        data, lines = {**data, "warning": weak}, [f"WARNING: {weak}.", *lines]
     show(data, lines, settings.as_json)
 
 
@@ -224,7 +234,7 @@ def _advise(settings: Advised) -> None:
     from netdp.report.files import picture_path
     from netdp.report.links import links_table, save_links
 
-    from .progress import progress_bar
+    from .progress import working
     from .settings import PlanGossip, PlanMasked, PlanShuffle
     from .show import show
 
@@ -249,7 +259,7 @@ def _advise(settings: Advised) -> None:
         options |= {"epsilon0": settings.epsilon0} | ({} if settings.epsilon is None else {"epsilon": settings.epsilon})
         keys = ("share", "laziness", "reporting", "users")
         options["shuffle"] = {key: getattr(settings, key) for key in keys}
-    with progress_bar("links"):
+    with working("trying random links"):
         found = advise_links(network, protocols=sorted(PROTOCOLS, key=lambda name: name != own), **options)
     drawn = save_links(found, settings.plot) if settings.plot is not None else None
     lines += [links_table(found), *([f"picture: {drawn}"] if drawn is not None else [])]

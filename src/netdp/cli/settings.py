@@ -23,6 +23,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 
 from netdp import graphs, protocols
+from netdp.engine import Engine, engine
 from netdp.errors import FileFormatError, InvalidValue
 from netdp.graphs import Graph
 from netdp.graphs.spec import linked
@@ -66,6 +67,13 @@ class Settings(BaseModel):
     graph: str
     protocol: str = "gossip"
     as_json: bool = Field(False, alias="json")
+    engine: str | None = None
+    workers: int | None = None
+    scheduler: str | None = None
+
+    def running(self) -> Engine:
+        """Where long work is done, for a `with` block."""
+        return engine(self.engine, workers=self.workers, scheduler=self.scheduler)
 
     @classmethod
     def flags(cls) -> list[str]:
@@ -563,7 +571,7 @@ def _load(command: str, path: Path | None, flags: dict[str, Any]) -> Settings:
             continue
         if key in flags:
             raise InvalidValue(
-                f"--{key} does not belong to {words}; it takes: {', '.join(f'--{k}' for k in known[:-3])}"
+                f"--{key} does not belong to {words}; it takes: {', '.join(f'--{k}' for k in known[: -len(Settings.model_fields)])}"
             )
         assert path is not None
         elsewhere = _somewhere(command)

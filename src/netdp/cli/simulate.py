@@ -47,6 +47,7 @@ RUN_FLAGS: dict[str, Any] = {
         **RUN_FLAGS,
         "observer": flags.Observer,
         "delta": flags.Delta,
+        **flags.ENGINE_FLAGS,
         "config": flags.Config,
         "json": flags.Json,
     }
@@ -61,13 +62,14 @@ def simulate(context: typer.Context, **typed: Any) -> None:
     from netdp.report.learned import Learned, learned_table
     from netdp.report.outcome import outcome_table
 
-    from .progress import progress_bar
+    from .progress import working
     from .settings import simulate_settings
     from .show import show
     from .trial import run_trial
 
     settings = simulate_settings(typed["config"], flags.given(typed))
-    with progress_bar("simulating"):
+    context.with_resource(settings.running())
+    with working("simulating"):
         outcome = run_trial(settings)
     table = learned_table(outcome) if isinstance(outcome, Learned) else outcome_table(outcome)
     show(outcome.to_dict(), [table], settings.as_json)
