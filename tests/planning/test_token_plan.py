@@ -84,7 +84,8 @@ def test_colluders_and_refusals():
         plan_token(30, "1", 1e-6)
 
 
-def test_rounding_up_the_noise_never_breaks_the_target(monkeypatch):
+@pytest.mark.parametrize("start", [1.9996, 1.2])
+def test_rounding_up_the_noise_never_breaks_the_target(monkeypatch, start):
     """A bound that is computed on a grid may rise a little with σ: then the noise is raised until the target is met."""
     from netdp.planning.token import on_graphs
 
@@ -98,9 +99,7 @@ def test_rounding_up_the_noise_never_breaks_the_target(monkeypatch):
             return self.epsilon
 
     tried = []
-    monkeypatch.setattr(on_graphs, "_closest", lambda draft: ((0,), 1))
-    monkeypatch.setattr(on_graphs, "_alone", lambda *_: 1.5)
-    monkeypatch.setattr(on_graphs, "calibrate", lambda draft, *_, **__: draft.replace(sigma=1.99951))
+    monkeypatch.setattr(on_graphs, "by_the_worst", lambda *_: (start, None))
     monkeypatch.setattr(on_graphs, "account", lambda p, **_: tried.append(p.sigma) or Promise(p.sigma))
     monkeypatch.setattr(on_graphs, "replace", lambda promise, **_: promise)
     draft = netdp.GraphWalkSum(netdp.graphs.grid(3, 3), steps=18, sigma=1.0)

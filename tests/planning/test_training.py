@@ -8,18 +8,11 @@ import pytest
 from netdp import MaskedDescent, account, calibrate, graphs
 from netdp.errors import InvalidValue
 from netdp.learn import FromGradients, train
-from netdp.planning.training import (
-    SIZES,
-    NoiseWarning,
-    composed,
-    edge_of,
-    plan_training,
-    rough_edge,
-    scaling_sum,
-    step_for,
-    talk_graph,
-    warn,
-)
+from netdp.models.moments import moments
+from netdp.planning import outlook, plan_training
+from netdp.planning.training_before import SIZES, composed, scaling_sum
+from netdp.planning.training_outlook import LEAST_EDGE, NoiseWarning, warn
+from netdp.planning.training_rules import edge_of, rough_edge, step_for, talk_graph
 from netdp.privacy import gaussian_mu
 
 
@@ -63,12 +56,20 @@ def test_the_edge_counts_the_noise_that_is_there():
 
 def test_rules():
     strong, weak = plan_training(4096, 10, 10.0, 1e-6), plan_training(32, 10, 1.0, 1e-6, rows=500)
-    assert (strong.protocol.clip, weak.protocol.clip) == (0.5, 0.1)
-    for plan in (strong, weak):
+    assert (strong.protocol.clip, weak.protocol.clip) == (0.5, 0.06)
+    for plan, units in ((strong, 15.0), (weak, 4.0)):
         p = plan.protocol
         assert (p.iterations, p.momentum, p.average, p.sampling) == (160, 0.9, "later", 1.0)
         way = p.step * p.iterations * p.clip / (1 - p.momentum)
-        assert way == pytest.approx(min(15 * plan.edge, 30 * 160))
+        assert way == pytest.approx(min(units * plan.edge, 30 * 160))
+    # the more rows average out, the tighter; of records none do
+    clips = [plan_training(32, 10, 1.0, 1e-6, **more).protocol.clip for more in ({}, {"rows": 20}, {"rows": 50})]
+    assert clips == pytest.approx([0.1, 0.1, 0.5 / math.sqrt(50)])
+    assert plan_training(4, 300, 0.5, 1e-6, rows=200, unit="record").protocol.clip == 0.1
+    # how far noise may lead: three times the edge, within 4 and 15 units; more classes, 15
+    for edge, units in ((0.5, 4.0), (2.0, 6.0), (5.0, 15.0), (50.0, 15.0)):
+        assert step_for(edge, iterations=160, clip=0.1) * 160 * 0.1 == pytest.approx(units * edge)
+        assert step_for(edge, iterations=160, clip=0.1, model="multinomial") * 16 == pytest.approx(15.0 * edge)
     assert step_for(1e9, iterations=160, clip=0.5, model="linear") == 2.0
     assert step_for(1e9, iterations=160, clip=0.5, model="a network") == 1.0
     # rows of many numbers: sampled, but never fewer than a few hundred at a time
@@ -123,20 +124,19 @@ def test_ranges_are_composed_too():
 
 @pytest.mark.parametrize("unit", ["party", "record"])
 def test_distances_of_the_scaling_sum_are_attained_and_not_exceeded(unit):
-    """docs/guarantees.md#private-standardisation: the corners of what a party or a record may publish."""
+    """docs/guarantees.md#private-standardisation: what a party or a record may publish, corners included."""
     f = 3
     protocol = scaling_sum(talk_graph(4), f, unit, rows=10)
     rng = np.random.default_rng(0)
-    z = np.vstack([rng.uniform(-1, 1, (200, f)), rng.choice([-1.0, 1.0], (200, f)), np.zeros((1, f))])
-    values = np.hstack([z, z**2 - 0.5])
+    z = np.vstack([rng.uniform(-1, 1, (200, f)), rng.choice([-1.0, 0.0, 1.0], (200, f)), np.zeros((1, f))])
     if unit == "record":
-        values = np.hstack([values, np.ones((len(z), 1))])
-        longest = np.linalg.norm(values, axis=1).max()
-    else:
-        one, other = np.array([1.0] * f + [0.5] * f), np.array([-1.0] * f + [-0.5] * f)  # means of many rows
-        longest = np.linalg.norm(one - other)
-        apart = np.linalg.norm(values[:, None] - values[None], axis=2)
-        assert apart.max() <= protocol.sensitivity
+        longest = np.linalg.norm(moments(z, unit), axis=1).max()
+    else:  # parties with one row, and with several, whose means are not on the curve
+        tables = (
+            [[one] for one in z] + [z[rng.choice(len(z), 4)] for _ in range(200)] + [-np.ones((2, f)), np.ones((3, f))]
+        )
+        values = np.vstack([moments(np.array(one), unit) for one in tables])
+        longest = np.linalg.norm(values[:, None] - values[None], axis=2).max()
     assert longest <= protocol.sensitivity
     assert longest == pytest.approx(protocol.sensitivity, rel=1e-9)
 
@@ -146,13 +146,23 @@ def test_warnings_are_predicted():
     assert plan.expected < plan.edge
     assert plan.expected == pytest.approx(plan.edge / math.sqrt(1 + 12 / 4))
     with pytest.warns(NoiseWarning, match="noise will win: 16 parties of 4 rows and 50 numbers"):
-        warn(plan)
+        warn(plan.warnings)
     assert plan_training(2048, 15, 1.0, 1e-6, rows=16).warnings == ()
     assert "noise will win: 600 rows of 6 parties" in plan_training(
         6, 500, 0.1, 1e-6, rows=100, unit="record"
     ).warnings[0]  # fmt: skip
     assert "warning: noise will win" in str(plan)
     assert plan.to_dict()["warnings"] == list(plan.warnings)
+
+
+def test_the_outlook_of_a_protocol_is_that_of_its_plan():
+    for extra in ({"rows": 40}, {"rows": 40, "unit": "record"}, {"epsilon": 0.05, "rows": 3}, {}):
+        plan = plan_training(**{"n": 64, "d": 9, "epsilon": 1.0, "delta": 1e-6} | extra)
+        found = outlook(plan.protocol, extra.get("rows"))
+        assert (found.edge, found.expected, found.warnings) == (plan.edge, plan.expected, plan.warnings)
+        assert bool(found.warnings) == (found.expected < LEAST_EDGE)
+    with pytest.raises(InvalidValue, match="takes a MaskedDescent"):
+        outlook("ring:5")
 
 
 @pytest.mark.parametrize(

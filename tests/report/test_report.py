@@ -293,3 +293,25 @@ def test_an_upper_bound_without_end_does_not_claim_that_there_is_no_protection()
     text = str(compare(walk, [0], 1e-300))
     assert "∞ (no finite bound at this δ)" in text
     assert "no protection" not in text
+
+
+def test_where_all_pairs_would_take_long_a_sample_of_quick_observers_is_drawn(monkeypatch):
+    from netdp.accounting.gossip.exact import expected_seconds
+    from netdp.report import picture
+
+    protocol = Gossip(graphs.dataset("karate"), rounds=3, sigma=1.0)
+    whole = picture.heat_map(protocol, 1e-6)
+    assert whole.complete
+    assert whole.links is None
+    seconds = expected_seconds(protocol, protocol.graph.degrees)
+    monkeypatch.setattr(
+        picture, "SECONDS", float(3 * np.median(seconds))
+    )  # half of all may be drawn, three of them in time
+    monkeypatch.setattr(picture, "SLOWER_TOGETHER", 0.0)
+    monkeypatch.setattr(picture, "FEWEST", 5)
+    found = picture.heat_map(protocol, 1e-6)
+    assert not found.complete
+    assert len(found.parties) == 5
+    assert found.links == protocol.graph.degrees[seconds <= np.median(seconds)].max() < 17
+    assert (protocol.graph.degrees[found.parties] <= found.links).all()
+    np.testing.assert_allclose(found.epsilon, whole.epsilon[np.ix_(found.parties, found.parties)], rtol=1e-9)

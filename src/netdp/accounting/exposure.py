@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from netdp.engine import map_items
 from netdp.errors import Unsupported
 from netdp.numerics.arrays import FloatArray, Progress
 from netdp.numerics.checks import positive
@@ -18,6 +18,7 @@ from netdp.protocols import Protocol
 from netdp.views import observer_set
 
 from .front import account
+from .table import certified
 
 _EVERYBODY = 200  # observers that are looked at one by one unless they are named
 
@@ -121,10 +122,15 @@ def who_learns_most(
             f"{protocol.n} observers one by one take long; name those of interest, such as the ones with the most links: "
             "who_learns_most(protocol, delta, observers=[…])"
         )
-    found = np.full((len(who), protocol.n), math.nan)
-    for i, v in enumerate(who):
-        found[i] = account(protocol, Observers((v,)), **options).epsilon(delta)
-        if progress is not None:
-            progress(i + 1, len(who))
+    protocol.prepare()
+    ours = certified.ours(protocol)
+    found = np.array(
+        [*map_items(_learned, who, shared=(protocol, delta, options), progress=progress, portable=ours)]
+    ).reshape(len(who), protocol.n)
     degrees = () if network is None else tuple(int(network.degrees[v]) for v in who)
     return Exposure(float(delta), who, found, degrees, None if network is None else network.labels)
+
+
+def _learned(protocol: Protocol, delta: float, options: dict[str, Any], v: int) -> FloatArray:
+    """ε of everybody against v alone."""
+    return np.asarray(account(protocol, Observers((v,)), **options).epsilon(delta))

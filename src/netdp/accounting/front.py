@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-import threading
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any
 
 import numpy as np
 
+from netdp.engine import map_items, plain_algebra
 from netdp.errors import InvalidValue, Unsupported
 from netdp.numerics.arrays import Progress
 from netdp.numerics.checks import whole
@@ -96,8 +94,9 @@ def pairwise(
 ) -> Guarantee:
     """What every party v alone learns about every other party u: matrices [u, v], nan on the diagonal.
 
-    `progress(done, total)` is called now and then; `workers` threads are used (all cores by default). Other arguments are
-    those of `account`.
+    `progress(done, total)` is called now and then. Where observers have to be accounted for one by one, and that takes more
+    than a second or two, they are divided among worker processes, or where `netdp.engine` says; `workers` instead of as many
+    as it has. The losses do not depend on it. Other arguments are those of `account`.
     """
     table, all_at_once = _tables(method)
     _check_protocol(protocol)
@@ -117,30 +116,20 @@ def pairwise(
     each, diagonal = Observers(each=True), np.diag_indices(n)
     if all_at_once.handles(protocol):
         return _complete(protocol, all_at_once(protocol, progress=progress, **options), each, (n, n), diagonal)
-    first = table(protocol, (0,), **options)
-    if not first.curve.shape:  # one curve for any observer and anybody else: all pairs are alike
-        return _complete(protocol, first, each, (n, n), diagonal)
-    protocol.prepare()
-    columns: dict[int, Guarantee] = {0: first}
-    stop = threading.Event()
-
-    def one(v: int) -> None:
-        if not stop.is_set():
-            columns[v] = table(protocol, (v,), **options)
-
-    from threadpoolctl import threadpool_limits
-
-    # One thread of BLAS per observer: many small products gain more from running side by side.
-    with threadpool_limits(1), ThreadPoolExecutor(workers or os.cpu_count()) as pool:
-        try:
-            for done, job in enumerate(as_completed([pool.submit(one, v) for v in range(1, n)]), start=2):
-                job.result()
-                if progress is not None:
-                    progress(done, n)
-        except BaseException:
-            stop.set()
-            raise
-    said = [columns[v] for v in range(n)]
+    with plain_algebra():
+        first = table(protocol, (0,), **options)
+        if not first.curve.shape:  # one curve for any observer and anybody else: all pairs are alike
+            return _complete(protocol, first, each, (n, n), diagonal)
+        protocol.prepare()
+    rest = map_items(
+        _column,
+        range(1, n),
+        shared=(method, protocol, options),
+        progress=None if progress is None else lambda done, _: progress(done + 1, n),
+        portable=table.ours(protocol),
+        workers=workers,
+    )
+    said = [first, *rest]
     factors = [column.factor for column in said if column.factor is not None]
     together = dataclasses.replace(
         first,
@@ -151,6 +140,12 @@ def pairwise(
         slack=max(column.slack for column in said),
     )
     return _complete(protocol, together, each, (n, n), diagonal)
+
+
+def _column(method: str, protocol: Protocol, options: dict[str, Any], v: int) -> Guarantee:
+    """What v alone learns about everybody else: a column of the matrix."""
+    loss: Guarantee = METHODS[method][0](protocol, (v,), **options)
+    return loss
 
 
 def _against_any(

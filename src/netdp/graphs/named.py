@@ -49,8 +49,9 @@ class Dataset:
         return self.file is None or _find(self.file) is not None
 
 
-def _ego(ego: int, n: int, m: int) -> Dataset:
-    facts = f"friends of Facebook user {ego} (who is left out): largest component, n={n:,}, m={m:,}"
+def _ego(ego: int, n: int | None = None, m: int | None = None) -> Dataset:
+    size = "" if n is None else f", n={n:,}, m={m:,}"
+    facts = f"friends of Facebook user {ego} (who is left out): largest component{size}"
     origin = _SNAP + "ego-Facebook.html"
     return Dataset(f"facebook-ego-{ego}", facts, _EGO, f"facebook-ego/{ego}.edges", True, origin)
 
@@ -97,8 +98,12 @@ _ALL = (
     _ego(107, 1034, 26749),
     _ego(348, 224, 3192),
     _ego(414, 148, 1692),
+    _ego(686),
+    _ego(698),
     _ego(1684, 775, 14006),
     _ego(1912, 744, 30023),
+    _ego(3437),
+    _ego(3980),
     Dataset(
         "karate",
         "friends in a karate club: n=34, m=78",

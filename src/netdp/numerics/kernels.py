@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 from numba import njit
 
+from netdp.engine import cores, team
 from netdp.numerics.arrays import FloatArray
 
 # Below this many multiplications threads cost more than they bring.
 _THREADS_FROM = 4_000_000
-_CORES = os.cpu_count() or 1
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
@@ -40,18 +38,15 @@ def csr_times_block(indptr: Any, indices: Any, data: Any, block: FloatArray) -> 
     rows = np.ascontiguousarray(block)
     n = len(indptr) - 1
     out = np.empty((n, rows.shape[1]))
-    if _CORES == 1 or len(indices) * rows.shape[1] < _THREADS_FROM:
+    if len(indices) * rows.shape[1] < _THREADS_FROM or (threads := cores()) == 1:
         _multiply_rows(indptr, indices, data, rows, out, 0, n)
         return out
     # Plain threads over row ranges: numba's own pool must not be entered from two Python threads at once.
-    cuts = np.searchsorted(indptr, np.linspace(0, len(indices), 4 * _CORES + 1)).clip(0, n)
+    cuts = np.searchsorted(indptr, np.linspace(0, len(indices), 4 * threads + 1)).clip(0, n)
     cuts[0], cuts[-1] = 0, n
-    with ThreadPoolExecutor(_CORES) as pool:
-        list(
-            pool.map(
-                lambda i: _multiply_rows(indptr, indices, data, rows, out, int(cuts[i]), int(cuts[i + 1])),
-                range(len(cuts) - 1),
-            )
+    with team(threads) as together:
+        together(
+            lambda i: _multiply_rows(indptr, indices, data, rows, out, int(cuts[i]), int(cuts[i + 1])), len(cuts) - 1
         )
     return out
 

@@ -2,12 +2,16 @@
 
 A linear-Gaussian view has μ_u² = factor_u·Δ²/σ². So ε_u(δ) ≤ ε means factor_u·Δ²/σ² ≤ μ*(ε, δ)², with μ* the largest μ that
 the budget allows: (σ/Δ)² ≥ factor_u/μ*². The largest right-hand side over the pairs in question is the *demand*.
+
+**Neighbours.** Without masks a factor is at most 1, and 1 for whoever sends to an observer: its first message is x + ση. So if
+the strictest limit of all pairs in question is that of a neighbour, the demand is 1/μ*² at that limit, whatever else happens.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -76,10 +80,28 @@ class Target:
         match = re.fullmatch(r"beyond:(\d{1,9})", self.scope) if isinstance(self.scope, str) else None
         return int(match[1]) if match else 0
 
-    @property
+    @cached_property
     def symmetric(self) -> bool:
-        """Whether only distances matter, not who is who."""
-        return isinstance(self.scope, str)
+        """Whether only distances matter, not who is who; so it may be with a policy, too."""
+        if isinstance(self.scope, str) or self.uniform:
+            return True
+        stated: dict[int, float] = {}
+        for u in range(self.graph.n):
+            others = np.arange(self.graph.n) != u
+            hops, limits = self.graph.distances(u)[others], self.limits[u, others]
+            for apart in np.unique(hops).tolist():
+                here = limits[hops == apart]
+                if not (here == stated.setdefault(apart, float(here[0]))).all():
+                    return False
+        return True
+
+    @cached_property
+    def uniform(self) -> bool:
+        """Whether one limit holds for all pairs: scope "worst", or a policy that says the same."""
+        if isinstance(self.scope, str):
+            return self.scope == "worst"
+        limits = self.limits[~np.eye(self.graph.n, dtype=np.bool_)]
+        return limits.size > 0 and bool(np.isfinite(limits).all() and (limits == limits[0]).all())
 
     @cached_property
     def limits(self) -> FloatArray:
@@ -119,15 +141,47 @@ class Target:
         if self.scope == "mean":
             mean = float(np.nanmean(factor))
             return Demand(self._over(np.asarray([mean]), np.asarray([self.mu]), (-1,), observers)[0], -1)
-        if isinstance(self.scope, Policy):
-            # nobody named: anybody may be among them, and a coalition is held to the strictest limit of its members
-            allowed = (self.limits[:, list(observers)] if observers else self.limits).min(axis=1)
-        else:
-            allowed = np.full(len(factor), self.mu)
-            if self.hops > 1:
-                allowed[self.graph.distances(list(observers)) < self.hops] = np.inf
+        allowed = self._allowed(observers)
         value, party = self._over(np.nan_to_num(factor, nan=0.0), allowed, range(len(factor)), observers)
         return Demand(value, party if value > 0 else -1)
+
+    def strictest_neighbour(self, sets: Sequence[tuple[int, ...]]) -> tuple[float, tuple[int, ...]] | None:
+        """What a first message asks for where the strictest limit is a neighbour's, and who sees it; None where it is not.
+
+        >>> from netdp import graphs
+        >>> from netdp.planning import Policy
+        >>> from netdp.planning.policy import Rule
+        >>> near, far = Policy([Rule("*", "*", 1.0)]), Policy([Rule("*", "*", 4.0), Rule("*", "distance>=2", 1.0)])
+        >>> [Target(graphs.ring(5), None, 1e-6, one).strictest_neighbour([(0,)]) is None for one in (near, far)]
+        [False, True]
+        """
+        if self.scope == "mean" or self.hops > 1 or not sets:
+            return None
+        if isinstance(self.scope, str):
+            return (1.0 / self.mu**2 if self.mu > 0 else np.inf), sets[0]
+        strictest, seen_by = np.inf, None
+        for observers in sets:
+            allowed = self._allowed(observers)
+            allowed[list(observers)] = np.inf
+            least = float(allowed.min())
+            neighbour = any(float(allowed[self.graph.neighbors(v)].min(initial=np.inf)) == least for v in observers)
+            if least < strictest:
+                strictest, seen_by = least, observers if neighbour else None
+            elif least == strictest and neighbour and seen_by is None:
+                seen_by = observers
+        if seen_by is None or not strictest < np.inf:
+            return None
+        return (1.0 / strictest**2 if strictest > 0 else np.inf), seen_by
+
+    def _allowed(self, observers: tuple[int, ...]) -> FloatArray:
+        """μ* for every party against these observers together."""
+        if isinstance(self.scope, Policy):
+            # nobody named: anybody may be among them, and a coalition is held to the strictest limit of its members
+            return np.asarray((self.limits[:, list(observers)] if observers else self.limits).min(axis=1))
+        allowed = np.full(self.graph.n, self.mu)
+        if self.hops > 1:
+            allowed[self.graph.distances(list(observers)) < self.hops] = np.inf
+        return allowed
 
     def _over(
         self, factor: FloatArray, allowed: FloatArray, parties: range | tuple[int, ...], observers: tuple[int, ...]

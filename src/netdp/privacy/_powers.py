@@ -27,7 +27,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from scipy import fft
-from scipy.signal import lfilter
 
 from netdp.numerics.arrays import UNIT, FloatArray
 
@@ -190,6 +189,8 @@ def _window(one: Masses, tilting: Tilting, times: int, s: float) -> tuple[int, F
         law, error = folded, 0.0
     else:
         law = np.maximum(fft.irfft(_raised(fft.rfft(folded), times), size), 0.0)
+    from scipy.signal import lfilter  # here: it takes a second to load, and a peer that starts needs none of it
+
     law = np.roll(law, -(first % size))
     # X_k = Σ_{i>k} law_i·e^{−s(i−k)d}·(1 − e^{−(i−k)d}), by two recursions of positive terms
     decay, fall = math.exp(-s * one.step), math.exp(-one.step)

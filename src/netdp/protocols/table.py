@@ -83,6 +83,12 @@ class Table:
         """Whether there is an entry for this protocol."""
         return self._entry(protocol) is not None
 
+    def ours(self, protocol: Any) -> bool:
+        """Whether protocol and function are netdp's own, so that every process that imports netdp has them."""
+        entry = self._entry(protocol)
+        modules = (type(protocol).__module__, "" if entry is None else entry.function.__module__)
+        return all(module.partition(".")[0] == "netdp" for module in modules)
+
     def options(self, protocol: Any) -> tuple[str, ...]:
         """The options that the function for this protocol knows."""
         entry = self._entry(protocol)

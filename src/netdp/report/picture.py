@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from netdp.accounting import account, pairwise
+from netdp.accounting import pairwise, who_learns_most
+from netdp.accounting.gossip.exact import expected_seconds
 from netdp.numerics.arrays import FloatArray, Progress
 from netdp.numerics.rounding import rounded_up
 from netdp.privacy.readable import readable
@@ -23,9 +24,14 @@ from .files import matplotlib, picture_path, write_whole
 from .layout import positions
 from .summary import Summary
 
-# All pairs are computed up to here; above, the heat map shows evenly spaced observers and parties.
+# All pairs are computed up to here, if that takes at most so many seconds; otherwise the heat map shows evenly spaced observers
+# and parties, as many as the seconds suffice for, but no fewer than `FEWEST`. Observers of whom a single one would take a third of
+# the time are left out of the sample.
 MAX_FULL = 512
-SAMPLE = 96
+SAMPLE, FEWEST = 96, 12
+SECONDS = 3.0
+# On small graphs the estimate of the seconds is cautious: overheads aside, all pairs are quicker by about this.
+SLOWER_TOGETHER = 6.0
 # More edges than this only blacken the picture.
 MAX_EDGES = 12_000
 # From "hardly anything" to "as much as local DP".
@@ -39,6 +45,7 @@ class Heat:
     parties: npt.NDArray[np.int64]
     epsilon: FloatArray
     complete: bool
+    links: int | None = None  # observers with more links than this were left out; None: nobody was
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -58,17 +65,31 @@ def save_picture(summary: Summary, path: str | os.PathLike[str], progress: Progr
 
 
 def heat_map(protocol: Gossip, delta: float, progress: Progress | None = None) -> Heat:
-    """What each party alone learns about each other, in full up to `MAX_FULL` parties, sampled above."""
+    """What each party alone learns about each other: in full where that is quick, else for a sample."""
     n = protocol.graph.n
-    if n <= MAX_FULL:
+    seconds = expected_seconds(protocol, protocol.graph.degrees)
+    if n <= MAX_FULL and seconds.sum() <= SECONDS * SLOWER_TOGETHER:
         return Heat(np.arange(n), np.asarray(pairwise(protocol, progress=progress).epsilon(delta)), True)
-    shown = np.unique(np.linspace(0, n - 1, SAMPLE).astype(np.int64))
-    columns = []
-    for done, v in enumerate(shown.tolist(), start=1):
-        columns.append(np.asarray(account(protocol, [protocol.graph.label(v)]).epsilon(delta))[shown])
-        if progress is not None:
-            progress(done, len(shown))
-    return Heat(shown, np.column_stack(columns), False)
+    shown, links = _sample(seconds, protocol.graph.degrees)
+    names = [protocol.graph.label(v) for v in shown.tolist()]
+    rows = who_learns_most(protocol, delta, names, progress=progress).epsilons
+    return Heat(shown, rows[:, shown].T, False, links)
+
+
+def _sample(seconds: FloatArray, degrees: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], int | None]:
+    """Evenly spaced parties who take at most `SECONDS` together, and the most links among them if that leaves anybody out.
+
+    >>> _sample(np.array([1.0, 1.0, 90.0, 1.0]), np.array([2, 2, 50, 2]))[1]
+    2
+    """
+    quick = np.flatnonzero(seconds <= max(SECONDS / 3, seconds.min()))
+    count = min(SAMPLE, len(quick))
+    while True:
+        shown = quick[np.unique(np.linspace(0, len(quick) - 1, count).astype(np.int64))]
+        if count <= FEWEST or seconds[shown].sum() <= SECONDS:
+            break
+        count = max(FEWEST, count * 3 // 4)
+    return shown, int(degrees[quick].max()) if len(quick) < len(seconds) else None
 
 
 def scale(summary: Summary) -> tuple[float, float]:
@@ -108,7 +129,8 @@ def _png(summary: Summary, heat: Heat) -> bytes:
     left.set_aspect("equal")
     left.axis("off")
     image = right.imshow(np.maximum(heat.epsilon, low), cmap=colours, norm=norm, interpolation="nearest")
-    right.set_xlabel("observer v" if heat.complete else "observer v (a sample)")
+    sample = "a sample" if heat.links is None else f"a sample of those with at most {heat.links:,} links"
+    right.set_xlabel("observer v" if heat.complete else f"observer v ({sample})")
     right.set_ylabel("party u")
     right.set_title(
         "What v alone learns about u, all pairs" if heat.complete else "What v alone learns about u",

@@ -89,8 +89,12 @@ def _shuffled(result: UpResult) -> list[tuple[str, str, str]]:
 
 def _no_answer(result: UpResult, guarantee: dict[str, Any]) -> list[tuple[str, str, str]]:
     why = next((str(one["reason"]) for one in result.outcomes.values()), "no party reported")
-    published = str(guarantee["contributions"])
-    return [("no answer", "", why), ("published", published, "times, at most, by a party that reported")]
+    if result.study.running.most_steps():
+        steps = max((one["spent"].get("steps", 0) for one in result.outcomes.values()), default=0)
+        published, what = f"{steps:,}", "steps, at most, by a party that reported"
+    else:
+        published, what = str(guarantee["contributions"]), "times, at most, by a party that reported"
+    return [("no answer", "", why), ("published", published, what)]
 
 
 def _answer(result: UpResult, told: dict[str, Any]) -> list[tuple[str, str, str]]:
@@ -186,6 +190,8 @@ def _by_distance(result: UpResult) -> list[tuple[str, str, str]]:
 
 def answer_lines(answer: dict[str, Any]) -> list[tuple[str, str]]:
     """What is known now: a name and a number each; counts by their labels."""
+    if answer["kind"] == "scaling":
+        return [(one["name"], f"{one['centre']:.6g} ± {one['scale']:.6g}") for one in answer["features"]]
     lines: list[tuple[str, str]] = []
     labels = answer.get("labels")
     for key, value in answer.items():

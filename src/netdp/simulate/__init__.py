@@ -5,6 +5,7 @@ works whether or not somebody imported the room first.
 """
 
 import sys
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -30,6 +31,9 @@ __all__ = ["MaskedRecord", "Record", "Run", "TokenRecord", "draw_paths", "simula
 class _Callable(ModuleType):
     def __call__(self, *arguments: Any, **options: Any) -> Run:
         return simulate(*arguments, **options)
+
+    def __reduce__(self) -> tuple[Any, ...]:  # a function that names this module can be sent to workers
+        return import_module, (__name__,)
 
 
 sys.modules[__name__].__class__ = _Callable

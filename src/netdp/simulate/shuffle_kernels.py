@@ -13,13 +13,12 @@ all first look-ups, then all second ones: within a loop none waits for another, 
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 from numba import njit
 
+from netdp.engine import cores, team
 from netdp.numerics.arrays import Int32Array, IntArray
 
 # Below this many reports threads cost more than they bring.
@@ -117,7 +116,7 @@ def walk(
     (15, 1)
     """
     n, many = len(indptr) - 1, len(positions)
-    parts = pieces or (1 if many < _THREADS_FROM else os.cpu_count() or 1)
+    parts = pieces or (1 if many < _THREADS_FROM else cores())
     cuts = np.linspace(0, many, parts + 1).astype(np.int64).tolist()
     seed = np.uint64(key)
     held = np.zeros((parts, n), dtype=np.int32)
@@ -126,17 +125,14 @@ def walk(
     sent = np.zeros(n, dtype=np.int64)
     most_sent, most_held = np.zeros(rounds, dtype=np.int64), np.zeros(rounds, dtype=np.int64)
     gone = np.zeros(n, dtype=np.int32)
-    with ThreadPoolExecutor(parts) as pool:
+    with team(parts) as together:
         for r in range(rounds):
 
             def piece(k: int, offset: int = r * many) -> None:
                 _hop(indptr, indices, positions, cuts[k], cuts[k + 1], offset, seed, laziness, held[k], left[k])
 
             # plain threads: numba's own pool must not be entered from two Python threads at once
-            if parts == 1:
-                piece(0)
-            else:
-                list(pool.map(piece, range(parts)))
+            together(piece, parts)
             if laziness:
                 most_sent[r] = _gather(left, gone)
                 sent += gone

@@ -17,15 +17,14 @@ hides which. Give `train_walk` the same protocol with that σ.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
 import numpy as np
 
+from netdp.engine import map_items
 from netdp.errors import InvalidValue
 from netdp.numerics.arrays import FloatArray, IntArray
 from netdp.numerics.checks import count
@@ -149,8 +148,7 @@ def train_walks(
 ) -> tuple[WalkTrained, ...]:
     """`train_walk` for several seeds, side by side on all cores; the results do not depend on `workers`."""
     one = partial(train_walk, protocol, data, watch_every=watch_every, test=test, after_cap=after_cap)
-    with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
-        return tuple(pool.map(one, seeds))
+    return tuple(map_items(one, seeds, frees_lock=True, workers=workers))
 
 
 def draws(

@@ -12,7 +12,7 @@ from netdp.accounting.published import network_shuffling as paper
 from netdp.accounting.table import certified, published
 from netdp.errors import GraphError, InvalidValue, Unsupported
 from netdp.protocols import Shuffle
-from netdp.reproduce import network_shuffling as figures
+from netdp.reproduce.network_shuffling import curves as figures
 
 DATA = os.environ.get("NETDP_DATA")
 needs_data = pytest.mark.skipif(

@@ -58,9 +58,8 @@ def test_descent_in_order():
     assert base < float(alone.epsilon(DELTA))
     expanding = float(graph_walk.descent_profile(p.replace(expansion=1.1), (0,), 3, stretches=True).epsilon(DELTA))
     assert expanding == pytest.approx(float(alone.epsilon(DELTA)))
-    assert eps(p.replace(contributions=1)) <= float(
-        graph_walk.local_profile(p.replace(contributions=1), 3).epsilon(DELTA)
-    )
+    limited = float(graph_walk.local_profile(p.replace(contributions=1), 3).epsilon(DELTA))
+    assert eps(p.replace(contributions=1)) <= limited * (1 + 1e-12)  # the same table, read at other points
 
 
 def test_what_is_said_of_a_descent():

@@ -295,7 +295,7 @@ def test_a_named_release_shows_one_response():
 
 def test_histograms_without_data_and_with_a_limit():
     assert netdp.account(WalkHistogram(20, 40, domain=3, gamma=1.0), [0]).worst_epsilon(0.0) == 0.0
-    free = WalkHistogram(200, 1000, domain=3, gamma=0.4, sender="hidden")
+    free = WalkHistogram(60, 300, domain=3, gamma=0.4, sender="hidden")
     limited = free.replace(contributions=2)
     # never more than two responses in the open
     assert netdp.account(limited, [0]).worst_epsilon(0.0) <= 2 * free.epsilon0 * (1 + 1e-9)

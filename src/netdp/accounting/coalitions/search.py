@@ -40,7 +40,7 @@ FIXED = (
 )
 _DELTA = 1e-6  # at which coalitions are compared, where losses are curves
 _TIE = 1e-9  # losses that differ by less, relatively, are ties: the first coalition and the first party are named
-_KNOTS, _NUMBERS = 256, 20_000_000
+_KNOTS, _NUMBERS = 512, 20_000_000
 
 Account = Callable[[tuple[int, ...]], Guarantee]
 

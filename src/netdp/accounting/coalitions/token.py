@@ -30,7 +30,9 @@ sums and descents are bounded by moments as well (`walk_energy`), and the least 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -42,8 +44,10 @@ from netdp.accounting.token.events import least
 from netdp.accounting.token.graph_energy import profile
 from netdp.accounting.token.known_path import path_energy_blocks
 from netdp.errors import Unsupported
+from netdp.graphs import Graph, Transition
 from netdp.graphs.symmetry import vertex_transitive
-from netdp.numerics.arrays import UNIT, FloatArray, Progress
+from netdp.graphs.transitions import transition_matrix
+from netdp.numerics.arrays import UNIT, FloatArray, Progress, frozen
 from netdp.numerics.kernels import absorbed
 from netdp.privacy import Adjacency, Claim, Found, GaussianCurve, Guarantee, Observers, ProfileCurve, SharedCurve, entry
 from netdp.protocols import (
@@ -56,6 +60,7 @@ from netdp.protocols import (
     WalkHistogram,
     WalkSum,
 )
+from netdp.views import observer_set
 
 from .search import Worst, accountant, affordable, coalitions_of, found_in, general, try_all
 from .walk_energy import moments_against_any
@@ -232,11 +237,21 @@ def _weighted(protocol: Any, colluders: int, loss: Guarantee, members: tuple[int
 
 
 @coalitions.register
-def _graph_walk(protocol: GraphWalkSum, colluders: int, *, progress: Progress | None = None) -> Guarantee:
-    return _on_graph(protocol, colluders, "replace", progress)
+def _graph_walk(
+    protocol: GraphWalkSum,
+    colluders: int,
+    *,
+    targets: Iterable[int | str] | None = None,
+    progress: Progress | None = None,
+) -> Guarantee:
+    asked = None if targets is None else observer_set(protocol.graph, targets)
+    return _on_graph(protocol, colluders, "replace", progress, asked)
 
 
-def _on_graph(protocol: Any, colluders: int, adjacency: str, progress: Progress | None) -> Guarantee:
+def _on_graph(
+    protocol: Any, colluders: int, adjacency: str, progress: Progress | None, asked: tuple[int, ...] | None = None
+) -> Guarantee:
+    """`asked`: only about these; others have no curve, or share the worst one where all are alike."""
     graph = protocol.network
     options: dict[str, Any] = {} if isinstance(protocol, GraphWalkSum) else {"adjacency": adjacency}
     # arrows of a directed walk are not symmetric where their graph is
@@ -253,7 +268,7 @@ def _on_graph(protocol: Any, colluders: int, adjacency: str, progress: Progress 
         return _referred(one, curve=most, factor=None, found=found_in(one, (0,), about))
     if colluders == 1 and graph.n**2 * protocol.steps <= _SINGLES:
         return _referred(try_all(graph.n, accountant(protocol, options), coalitions_of(graph.n, 1), progress=progress))
-    targets = [0] if alike else list(range(graph.n))
+    targets = [0] if alike else list(range(graph.n)) if asked is None else list(asked)
     horizon = min(protocol.steps, 8 * graph.n)
     work = len(targets) * horizon * protocol.transition.nnz
     if work > _WORK:
@@ -265,7 +280,7 @@ def _on_graph(protocol: Any, colluders: int, adjacency: str, progress: Progress 
     pairs = work * graph.n <= _PAIRS
     curves, worst, target, members = [], -1.0, 0, (0,)
     for done, u in enumerate(targets, start=1):
-        gaps, order = gaps_against_any(protocol.transition, u, colluders, horizon, pairs=pairs)
+        gaps, order = _kept_gaps(graph, protocol.walk, u, colluders, horizon, pairs)
         curves.append(_profile_of_gaps(protocol, u, colluders, gaps, near, energy=pairs))
         if (here := float(curves[-1].epsilon(1e-6))) > worst:
             worst, target, members = here, u, tuple(sorted(order[:colluders].tolist()))
@@ -292,6 +307,15 @@ def _profile_of_gaps(
             walk = protocol.network, protocol.walk, protocol.steps, float(protocol.closing)
             bounds.append(profile(moments_against_any(*walk, target, colluders), mu, protocol.tokens))
     return least(bounds)
+
+
+@functools.lru_cache(maxsize=4096)
+def _kept_gaps(
+    graph: Graph, walk: str | Transition, start: int, colluders: int, horizon: int, pairs: bool
+) -> tuple[FloatArray, Any]:
+    """`gaps_against_any`, which does not depend on the noise: a search for σ asks for the same again and again."""
+    gaps, order = gaps_against_any(transition_matrix(graph, walk), start, colluders, horizon, pairs=pairs)
+    return frozen(gaps), order[:colluders]
 
 
 def gaps_against_any(P: Any, start: int, colluders: int, horizon: int, *, pairs: bool = True) -> tuple[FloatArray, Any]:

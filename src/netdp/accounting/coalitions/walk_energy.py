@@ -23,7 +23,6 @@ import functools
 import math
 
 import numpy as np
-from scipy.signal import fftconvolve
 
 from netdp.accounting.token.graph_energy import Moments, moments_of, series_coefficient
 from netdp.accounting.token.graph_laws import laws
@@ -40,6 +39,8 @@ def moments_against_any(
     graph: Graph, walk: str | Transition, steps: int, closing: float, target: int, colluders: int
 ) -> Moments:
     """E[e^{sE}] of one walk about `target`, at most, against any so many others."""
+    from scipy.signal import fftconvolve  # slow to load
+
     P, start = transition_matrix(graph, walk), np.asarray(stationary(graph, walk), dtype=np.float64)
     most = min(steps, 8 * graph.n)
     alone = laws(P, start, target, (), most)

@@ -11,6 +11,7 @@ Refresh.  Fresh noise enters before every later send, so the order in time matte
     The noise in the N = T·|boundary| messages is B z, B = [ S_Q^{1/2}X ; τ·(X shifted by one round) ; … ]ᵀ, and
     factor_u = a_uᵀ(BBᵀ)⁻¹a_u with a_u = (QX)_u. BBᵀ is never formed: B is reduced to a triangle R by QR, BBᵀ = RᵀR,
     factor_u = ‖R⁻ᵀa_u‖². That halves the digits lost. τ > 0 makes BBᵀ nonsingular (plain: BBᵀ ⪰ min(1, τ²)/4).
+    Where there are many messages that takes minutes, and `followed` gets the same from one factorisation.
 
 Rounding is added on the safe side: every returned value is an upper end, and `slack` says how far it may lie above the
 value computed.
@@ -33,6 +34,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 from scipy import linalg
 
 from netdp.accounting.published.muffliato import theorems
@@ -44,8 +46,10 @@ from netdp.protocols import Gossip, GossipRounds, response
 from netdp.views import GossipView
 
 from . import wide
-from .krylov import CALM_TILT, SeenSpace, leverage, seen_space
+from .followed import Followed
+from .krylov import CALM_TILT, SeenSpace, leverage, moved, seen_space
 from .statements import certified_statement, published_statement
+from .told import told_in_parts
 
 # A result whose rounding margin is at most this much is called exact; a wider one an upper bound.
 EXACT_BELOW = 1e-6
@@ -53,6 +57,11 @@ EXACT_BELOW = 1e-6
 _MAX_DENSE = 4000
 # The covariance over time of more messages than this takes gigabytes and minutes.
 _MAX_MESSAGES = 12_000
+# Multiplications for the triangle over time, some 10¹⁰ a second: above the first `followed` is quicker; above the second the
+# triangle is not tried even where it would lose fewer digits.
+_FEW, _MANY = 1e9, 5e10
+# Seconds that following observers exactly may take, at so many multiplications a second; beyond it a bound is returned at once.
+PATIENCE, _PER_SECOND = 120.0, 4e9
 _COLUMNS_AT_ONCE = 16
 _ROWS_AT_ONCE = 65_536
 
@@ -81,8 +90,8 @@ class Bound:
     note: str = ""
 
 
-def factors(view: GossipView, progress: Progress | None = None) -> Factors:
-    """The factors of one set of observers.
+def factors(view: GossipView, progress: Progress | None = None, patience: float = PATIENCE) -> Factors:
+    """The factors of one set of observers; a bound at once if the exact ones are estimated to take more than `patience` seconds.
 
     >>> from netdp import graphs
     >>> from netdp.protocols import Gossip
@@ -90,12 +99,14 @@ def factors(view: GossipView, progress: Progress | None = None) -> Factors:
     >>> factors(view).values[[0b11, 0b1111, 0b11111111]].round(4).tolist()      # 2/7, 4/35 and 1
     [0.2857, 0.1143, 1.0]
     """
+    if (seconds := float(expected_seconds(view.protocol, len(view.boundary)))) > patience:
+        return _everything_revealed(view, 0, _too_much(view, seconds))
     space = seen_space(view, progress)
     if view.protocol.refresh == 0 or view.protocol.rounds == 1:
-        return _unrefreshed(view, space)
+        return _unrefreshed(view, space, progress)
     if space.doubtful and isinstance(view.protocol.mixing, GossipMatrix):
         # a direction may be missing that weights of one's own make as faint as the fresh noise
-        space = wide.seen_space(view) if wide.affordable(view) else space
+        space = wide.seen_space(view, progress) if wide.affordable(view) else space
         if space.doubtful:
             return replace(_unrefreshed(view, space), claim=Claim.UPPER)
     # Fresh noise never helps the observers, so the loss without it is a bound too, where the exact one is out of reach.
@@ -103,24 +114,69 @@ def factors(view: GossipView, progress: Progress | None = None) -> Factors:
         bound = _unrefreshed(view, space)
         note = "too many messages to follow the fresh noise through: bounded by the loss without it"
         return Factors(bound.values, bound.slack, Claim.UPPER, space.rank, (*bound.notes, note))
-    messages = _Messages(view, space.basis)
+    work = _work(view, space.rank)
+    messages: _Messages | _ManyMessages
+    messages = _ManyMessages(view, space.basis, progress) if work > _FEW else _Messages(view, space.basis)
     result = messages.bound(view.protocol.masks, view.protocol.refresh)
+    if result.slack > EXACT_BELOW and _FEW < work <= _MANY:
+        messages = _Messages(view, space.basis)
+        result = messages.bound(view.protocol.masks, view.protocol.refresh)
     if result.slack <= EXACT_BELOW:
         return _factors(view, result.values, result.slack, space.rank)
     return _unresolved(view, space, messages, result)
 
 
-def _unrefreshed(view: GossipView, space: SeenSpace) -> Factors:
+def expected_seconds(protocol: Gossip | GossipRounds, links: npt.ArrayLike) -> FloatArray:
+    """How long `factors` takes for observers with so many neighbours, by order of magnitude.
+
+    Building k directions in n dimensions takes 4nk² multiplications; masks and refresh add theirs.
+
+    >>> from netdp import graphs
+    >>> expected_seconds(Gossip(graphs.ring(20_000), rounds=10, sigma=1.0), [10, 100, 1000]).round(1).tolist()
+    [0.2, 20.0, 2000.0]
+    """
+    b, n = np.asarray(links, dtype=np.float64), float(protocol.graph.n)
+    messages = b * protocol.rounds
+    k = np.minimum(n, messages)
+    work = np.where((k > b) & (protocol.rounds > 1), 4.0 * n * k**2, 0.0)
+    if protocol.masks > 0:
+        work += 2 * n * k**2 + k**3
+    if protocol.refresh > 0 and protocol.rounds > 1:
+        followed = messages**3 / 3 + 2 * messages**2 * k + n * k**2
+        work += np.where(messages <= _MAX_MESSAGES, followed, 0.0)
+    return np.asarray(work / _PER_SECOND)
+
+
+def _too_much(view: GossipView, seconds: float) -> str:
+    time = f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.0f} hours"
+    return (
+        f"following {len(view.boundary):,} neighbours through {view.protocol.rounds} rounds exactly takes some {time}: bounded by "
+        "what observers of all first messages would learn; account for fewer rounds or for a less connected observer, or wait for "
+        "it, netdp.accounting.gossip.exact.factors(view, patience=…)"
+    )
+
+
+def _work(view: GossipView, rank: int) -> float:
+    """Multiplications that it takes `_Messages` to fold the noise of all rounds into one triangle."""
+    messages = float(view.protocol.rounds * len(view.boundary))
+    return view.protocol.rounds * messages**2 * (rank / 3 + messages / 4)
+
+
+def _unrefreshed(view: GossipView, space: SeenSpace, progress: Progress | None = None) -> Factors:
     notes: tuple[str, ...] = ()
     condition = _condition(view, view.protocol.masks)
     # A tilt counts for more under strong masks: where it would spoil the result, long integers are worth their time.
     tilted = space.tilt > CALM_TILT and space.tilt * condition > EXACT_BELOW
+    if tilted and not space.doubtful and view.protocol.masks > 0:
+        result = _masked_as_moved(view, space)
+        if result is not None:
+            return _factors(view, result.values, result.slack, space.rank)
     if space.doubtful or tilted:
         if wide.affordable(view):
-            space = wide.seen_space(view)
+            space = wide.seen_space(view, progress)
             notes = ("what is seen was computed in 768-bit arithmetic",)
         if space.doubtful:
-            return _everything_revealed(view, space.rank)
+            return _roughly(view, space)
     if view.protocol.masks > 0:
         result = _masked(view, space.basis, space.tilt)
         return _factors(view, result.values, result.slack, space.rank, notes, result.note)
@@ -154,6 +210,39 @@ def _masked(view: GossipView, basis: FloatArray, tilt: float) -> Bound:
         return bounds[0]
     best = _smallest(bounds)
     return replace(best, note=f"masks κ = {masks:g} too strong for floating point: {_how(best, 'κ')}")
+
+
+def _roughly(view: GossipView, space: SeenSpace) -> Factors:
+    """A bound where the seen space is in doubt: as if all first messages were revealed, or with a tilt that is not small."""
+    revealed = _everything_revealed(view, space.rank)
+    if space.rough is None:
+        return revealed
+    found = _unrefreshed(view, space.rough)
+    note = f"what is seen is known up to a tilt of {space.rough.tilt:.1e}, which is added"
+    values = np.fmin(found.values, revealed.values)
+    return Factors(values, found.slack, Claim.UPPER, space.rough.rank, (note, *found.notes))
+
+
+def _masked_as_moved(view: GossipView, space: SeenSpace) -> Bound | None:
+    """The masked loss with what a tilt of the space does to it measured instead of bounded; None if that leaves it too wide.
+
+    The tilt times the condition of S is the most that a tilt can do. What it does is measured as the tilt itself is (`krylov`): the
+    factors are computed again for a space built from perturbed vectors, and what that moves is scaled down to rounding with a
+    factor 200 to spare.
+    """
+    masks = view.protocol.masks
+    relative = 16 * space.rank * UNIT * _condition(view, masks)
+    if relative > EXACT_BELOW / 2:
+        return None
+
+    def lost(basis: FloatArray) -> FloatArray:
+        return _quadratic_form(_cholesky(_masked_covariance(view, basis, masks)), basis)
+
+    values = lost(space.basis)
+    tilt = max(space.tilt, moved(view, space.ranks, lambda basis: lost(basis) - values))
+    if relative + tilt > EXACT_BELOW:
+        return None
+    return Bound(np.where(values > 0, values * (1 + relative) + tilt, 0.0), values, relative + tilt)
 
 
 class _Messages:
@@ -219,7 +308,32 @@ class _Messages:
         return Bound(upper, values, 4 * margin * (1 + margin))
 
 
-def _unresolved(view: GossipView, space: SeenSpace, messages: _Messages, direct: Bound) -> Factors:
+class _ManyMessages:
+    """The same as `_Messages`, from one factorisation of the fresh noise (`followed`)."""
+
+    def __init__(self, view: GossipView, basis: FloatArray, progress: Progress | None) -> None:
+        self._view, self._basis = view, basis
+        self._followed = Followed(view, basis, progress)
+
+    def strongest(self) -> tuple[float, float]:
+        """Masks and refresh at which to start; no refresh is too strong here."""
+        protocol, k = self._view.protocol, self._basis.shape[1]
+        return strongest_masks(self._view, protocol.masks, EXACT_BELOW / (4 * 16 * k * UNIT)), protocol.refresh
+
+    def bound(self, masks: float, refresh: float) -> Bound:
+        """Upper ends of the factors if masks and refresh had these values."""
+        margin, root = 0.0, None
+        if masks > 0:
+            margin = 16.0 * self._basis.shape[1] * UNIT * _condition(self._view, masks)
+            if not margin < 0.01:
+                everything = np.full(len(self._view.hidden), np.inf)
+                return Bound(everything, everything, np.inf)
+            root = _cholesky(_masked_covariance(self._view, self._basis, masks)).T
+        upper, computed = self._followed.factors(root, margin, refresh)
+        return Bound(upper, computed, max(float((upper - computed).max(initial=0.0)), margin))
+
+
+def _unresolved(view: GossipView, space: SeenSpace, messages: _Messages | _ManyMessages, direct: Bound) -> Factors:
     """The best of several bounds where rounding drowns the refreshed loss, and which of its noises is to blame.
 
     Weaker noise than there is gives a bound (see the module). Masks are taken away first: if that helps, they were too
@@ -296,17 +410,19 @@ def _with(*notes: str) -> tuple[str, ...]:
     return tuple(note for note in notes if note)
 
 
-def _everything_revealed(view: GossipView, rank: int) -> Factors:
+def _everything_revealed(view: GossipView, rank: int, why: str = "") -> Factors:
     """An upper bound: the observers are told every party's whole first message (masks stay secret)."""
     values, slack, weaker = np.ones(len(view.hidden)), EXACT_BELOW, ""
-    if view.protocol.masks > 0 and len(values) <= _MAX_DENSE:
+    if view.protocol.masks > 0 and len(values) > _MAX_DENSE:
+        values = told_in_parts(view.protocol.graph, view.observers, view.protocol.masks)
+    elif view.protocol.masks > 0:
         everyone = np.zeros((len(values), int(view.hidden.sum())))
         everyone[view.hidden, np.arange(everyone.shape[1])] = 1.0
         result = _masked(view, everyone, 0.0)
         values, slack, weaker = result.values * (1 + EXACT_BELOW), slack + result.slack, result.note
     distance = view.protocol.graph.distances(list(view.observers))
     values[distance > view.protocol.rounds] = 0.0
-    note = "the seen space could not be decided: bounded by what observers of all first messages would learn"
+    note = why or "the seen space could not be decided: bounded by what observers of all first messages would learn"
     return Factors(_at_observers(view, np.minimum(values, 1.0)), slack, Claim.UPPER, rank, _with(note, weaker))
 
 

@@ -23,7 +23,11 @@ weights of one's own (`graphs.GossipMatrix`) it always is: they may be as small 
 Against 768-bit arithmetic on 10,000 random graphs of five kinds: calm runs are right within 3e-14, and no clear
 space had a wrong rank or an error above its tilt (tests/accounting/gossip/test_wide.py repeats a part of that).
 
-A doubtful space is not used for a plain or masked loss: `wide.seen_space` decides it in long integers instead.
+In doubt, how many directions each round shows is counted modulo primes, and the space is built again with that many, the largest,
+in each round. Where all that is kept is then clear, all that is dropped is below `FAINT` and the tilt is small, nothing is left to
+doubt: typical for hubs of real graphs, where many directions are exactly zero and rounding grows to 1e-12 beside sizes of 1e-3.
+Where the tilt is not small but at most `ROUGH_LIMIT`, the space is kept as `rough`: with the tilt added, its factors are a bound.
+A space that stays doubtful is not used for a plain or masked loss: `wide.seen_space` decides it in long integers instead.
 """
 
 from __future__ import annotations
@@ -38,13 +42,15 @@ from netdp.graphs import GossipMatrix
 from netdp.numerics.arrays import UNIT, FloatArray, Progress
 from netdp.views import GossipView
 
-from .modular import krylov_rank
+from .modular import krylov_rank, krylov_ranks
 
 ZERO = 1e-14
 CLEAR = 1e-5
+FAINT = 1e-7
 CALM = 0.1
 CALM_TILT = 1e-12
 TILT_LIMIT = 1e-9
+ROUGH_LIMIT = 1e-4
 _PERTURBATION = 1e-11
 # Sizes below this are orthogonalised a third time.
 _AGAIN_BELOW = 0.1
@@ -61,6 +67,7 @@ class SeenSpace:
     doubtful: bool
     tilt: float  # how far a leverage score may be off
     arithmetic: str  # "float64" or "768-bit"
+    rough: SeenSpace | None = None  # of a doubtful one: the same with the right ranks and a tilt that is not small
 
     @property
     def rank(self) -> int:
@@ -73,14 +80,29 @@ def seen_space(view: GossipView, progress: Progress | None = None) -> SeenSpace:
 
     `progress(done, total)` is told of every round.
     """
-    basis, ranks, smallest, doubtful = _build(view, view.step, None, progress)
+    basis, ranks, smallest, doubtful, _ = _build(view, view.step, None, progress)
+    rough = _settled(view, progress) if doubtful else None
+    if rough is not None and rough.tilt <= TILT_LIMIT:
+        return rough
     tilt = CALM_TILT
     if not doubtful and smallest < CALM:
         tilt = max(tilt, _measured_tilt(view, basis, ranks))
         doubtful = tilt > TILT_LIMIT
     if not doubtful and (smallest < CALM or isinstance(view.protocol.mixing, GossipMatrix)):
         doubtful = lost_directions(view, basis.shape[1])
-    return SeenSpace(basis, ranks, doubtful, tilt, "float64")
+    return SeenSpace(basis, ranks, doubtful, tilt, "float64", rough)
+
+
+def _settled(view: GossipView, progress: Progress | None) -> SeenSpace | None:
+    """A doubtful space built again with as many new directions per round as there are (`modular`); None if doubt stays."""
+    ranks = None if isinstance(view.protocol.mixing, GossipMatrix) else krylov_ranks(view)
+    if ranks is None:
+        return None
+    basis, found, smallest, _, dropped = _build(view, view.step, ranks, progress)
+    if found != ranks or smallest < CLEAR or dropped > FAINT:
+        return None
+    tilt = max(CALM_TILT, _measured_tilt(view, basis, ranks))
+    return None if tilt > ROUGH_LIMIT else SeenSpace(basis, ranks, False, tilt, "float64")
 
 
 def _build(
@@ -88,12 +110,12 @@ def _build(
     step: Callable[[FloatArray], FloatArray],
     prescribed: tuple[int, ...] | None,
     progress: Progress | None = None,
-) -> tuple[FloatArray, tuple[int, ...], float, bool]:
-    """Basis, new directions per round, smallest size kept, whether any size was doubtful.
+) -> tuple[FloatArray, tuple[int, ...], float, bool, float]:
+    """Basis, new directions per round, smallest size kept, whether any size was doubtful, largest size dropped.
 
     With `prescribed` ranks, each round keeps that many of its largest directions.
     """
-    boundary = view.boundary
+    boundary, observers = view.boundary, list(view.observers)
     n, honest = len(view.hidden), int(view.hidden.sum())
     capacity = min(honest, len(boundary) * view.protocol.rounds)
     try:
@@ -105,7 +127,7 @@ def _build(
         ) from None
     basis[boundary, np.arange(len(boundary))] = 1.0
     ranks = [len(boundary)]
-    rank, smallest, doubtful = len(boundary), 1.0, False
+    rank, smallest, doubtful, dropped = len(boundary), 1.0, False, 0.0
     rounds = view.protocol.rounds if prescribed is None else len(prescribed)
     while len(ranks) < rounds and ranks[-1] > 0 and rank < honest:
         block = step(basis[:, rank - ranks[-1] : rank])
@@ -117,11 +139,14 @@ def _build(
         # Rounding cannot make more directions than there are parties.
         kept = min(directions.shape[1], honest - rank if prescribed is None else prescribed[len(ranks)])
         directions = directions[:, :kept]
+        dropped = max(dropped, float(sizes[kept:].max(initial=0.0)))
         if kept:
             smallest = min(smallest, float(sizes[kept - 1]))
             if sizes[kept - 1] < _AGAIN_BELOW:  # normalising a small block blew its rounding up
+                directions[observers] = 0.0  # and with it what a factorisation leaves there, which masks would multiply
                 _remove(directions, basis[:, :rank])
                 directions = np.linalg.qr(directions)[0]
+            directions[observers] = 0.0
         basis[:, rank : rank + kept] = directions
         rank += kept
         ranks.append(kept)
@@ -129,7 +154,7 @@ def _build(
             progress(len(ranks), rounds)
     if ranks[-1] == 0:
         ranks.pop()
-    return basis[:, :rank], tuple(ranks), smallest, doubtful
+    return basis[:, :rank], tuple(ranks), smallest, doubtful, dropped
 
 
 def lost_directions(view: GossipView, rank: int) -> bool:
@@ -144,7 +169,15 @@ def lost_directions(view: GossipView, rank: int) -> bool:
 
 
 def _measured_tilt(view: GossipView, basis: FloatArray, ranks: tuple[int, ...]) -> float:
-    """How far rounding may have moved a leverage score, from what a known larger perturbation moves.
+    """How far rounding may have moved a leverage score."""
+    scores = leverage(basis)
+    return moved(view, ranks, lambda perturbed: scores - leverage(perturbed))
+
+
+def moved(view: GossipView, ranks: tuple[int, ...], difference: Callable[[FloatArray], FloatArray]) -> float:
+    """How far rounding may have moved what is computed from a basis, from what a known larger perturbation moves.
+
+    `difference` tells what that is for another basis of the same ranks, less what it is for the one in use.
 
     Rounding disturbs the entries of the vectors, by amounts relative to their size as a whole; so does the perturbation, at
     every party that can have been reached. (Perturbing W instead would keep what its zeros and symmetries protect.)
@@ -162,8 +195,7 @@ def _measured_tilt(view: GossipView, basis: FloatArray, ranks: tuple[int, ...]) 
         return product
 
     perturbed = _build(view, step, ranks)[0]
-    moved = np.abs(leverage(basis) - leverage(perturbed)).max()
-    return float(200.0 * moved * UNIT / _PERTURBATION)
+    return float(200.0 * np.abs(difference(perturbed)).max() * UNIT / _PERTURBATION)
 
 
 def leverage(basis: FloatArray) -> FloatArray:

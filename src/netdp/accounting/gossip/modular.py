@@ -22,6 +22,7 @@ from netdp.views import GossipView, SequenceView
 
 PRIMES = (2147483629, 2147483587)  # below 2³¹, so that products fit into 63 bits
 MAX_PRODUCTS = 3e8  # a few seconds
+MAX_RANK_PRODUCTS = 2e9  # half of them are done, for each prime: some ten seconds
 
 
 def seen_rank(view: SequenceView) -> int:
@@ -80,6 +81,43 @@ def krylov_rank(view: GossipView) -> int | None:
             blocks.append(steps.multiply(graph, view.protocol.mixing, blocks[-1]))
         ranks.append(int(independent(np.hstack(blocks), prime).shape[1]))
     return max(ranks)
+
+
+def krylov_ranks(view: GossipView) -> tuple[int, ...] | None:
+    """How many new directions each round of gossip on a fixed graph shows; None if that takes long to find out.
+
+    Only what a round shows anew is multiplied on: the rest would show again what is known. So no more than twice the rank is
+    ever reduced, and `krylov_rank`, which reduces all rows at once, is the slower the more of them are dependent.
+
+    >>> from netdp import graphs
+    >>> from netdp.protocols import Gossip
+    >>> krylov_ranks(GossipView.of(Gossip(graphs.dataset("karate"), rounds=4, sigma=1.0), 1))
+    (9, 5, 4, 4)
+    """
+    graph, boundary = view.protocol.graph, view.boundary
+    n, honest = graph.n, int(view.hidden.sum())
+    most = min(honest, len(boundary) * view.protocol.rounds)
+    if float(most) ** 2 * n + 2.0 * most * graph.m > MAX_RANK_PRODUCTS:
+        return None
+    found = []
+    for prime in PRIMES:
+        steps = _Steps(view.observers, prime)
+        echelon = np.zeros((most, n), dtype=np.int64)
+        pivots = np.zeros(most, dtype=np.int64)
+        rows = np.zeros((len(boundary), n), dtype=np.int64)
+        rows[np.arange(len(boundary)), boundary] = 1
+        ranks: list[int] = []
+        rank = 0
+        while len(ranks) < view.protocol.rounds and rank < most:
+            reached = int(_reduce(echelon, pivots, rank, rows, prime))
+            if reached == rank:
+                break
+            ranks.append(reached - rank)
+            new = np.ascontiguousarray(echelon[rank:reached].T)
+            rows = np.ascontiguousarray(steps.multiply(graph, view.protocol.mixing, new).T)
+            rank = reached
+        found.append(tuple(ranks))
+    return max(found, key=lambda ranks: (sum(ranks), ranks))
 
 
 class _Steps:
@@ -149,4 +187,36 @@ def _eliminate(rows: Any, prime: int) -> int:
                 for j in range(column, width):
                     rows[i, j] = (rows[i, j] + times * rows[rank, j]) % prime
         rank += 1
+    return rank
+
+
+@njit(nogil=True, cache=True)
+def _reduce(echelon: Any, pivots: Any, rank: int, rows: Any, prime: int) -> int:
+    """Add to an echelon form of `rank` rows, each with a 1 at its pivot, what is new in `rows`; returns the new rank."""
+    width = rows.shape[1]
+    for i in range(len(rows)):
+        row = rows[i]
+        for j in range(rank):
+            factor = row[pivots[j]]
+            if factor:
+                times = prime - factor
+                for column in range(pivots[j], width):
+                    row[column] = (row[column] + times * echelon[j, column]) % prime
+        pivot = 0
+        while pivot < width and row[pivot] == 0:
+            pivot += 1
+        if pivot == width:
+            continue
+        inverse, base, exponent = 1, row[pivot], prime - 2  # Fermat
+        while exponent:
+            if exponent & 1:
+                inverse = inverse * base % prime
+            base = base * base % prime
+            exponent >>= 1
+        for column in range(width):
+            echelon[rank, column] = row[column] * inverse % prime
+        pivots[rank] = pivot
+        rank += 1
+        if rank == len(echelon):
+            break
     return rank

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from netdp.graphs import GossipMatrix, Graph
 from netdp.graphs.mixing import Mixing, rational_weights
+from netdp.numerics.arrays import Progress
 from netdp.views import GossipView
 
 from .krylov import CALM_TILT, SeenSpace, lost_directions
@@ -26,20 +27,20 @@ from .krylov import CALM_TILT, SeenSpace, lost_directions
 BITS = 768
 _ZERO = 1 << (BITS - 300)
 _CLEAR = 1 << (BITS - 100)
-# Multiplications of long integers, some 10⁷ a second.
-MAX_MULTIPLICATIONS = 3e8
+# Multiplications of long integers, one to ten million a second.
+MAX_MULTIPLICATIONS = 6e7
 
 Wide = npt.NDArray[Any]  # object arrays of Python integers, scaled by 2^BITS
 
 
 def affordable(view: GossipView) -> bool:
-    """Whether the wide recurrence takes at most half a minute or so."""
+    """Whether the wide recurrence takes at most a minute."""
     graph, b = view.protocol.graph, len(view.boundary)
     rank = min(graph.n, b * view.protocol.rounds)
-    return rank * (2.0 * graph.m + graph.n * (1 + 4.0 * b)) <= MAX_MULTIPLICATIONS
+    return rank * (2.0 * graph.m + graph.n * (1 + 10.0 * b)) <= MAX_MULTIPLICATIONS
 
 
-def seen_space(view: GossipView) -> SeenSpace:
+def seen_space(view: GossipView, progress: Progress | None = None) -> SeenSpace:
     """The seen space of a view, decided in long integers; the basis is returned in floating point."""
     multiply = step(view.protocol.graph, view.protocol.mixing, view.observers)
     n, honest, boundary = len(view.hidden), int(view.hidden.sum()), view.boundary
@@ -54,6 +55,8 @@ def seen_space(view: GossipView) -> SeenSpace:
         newest, unclear = orthonormal(rest)
         doubtful |= unclear
         ranks.append(len(newest))
+        if progress is not None:
+            progress(sum(ranks), min(honest, len(boundary) * view.protocol.rounds))
         if len(newest):
             blocks.append(newest)
     if ranks[-1] == 0:

@@ -13,7 +13,8 @@ by definition. With x = E·(Δ/σ)², for any event B (told, too)
 and the tokens being independent the moments multiply. Where E varies little, the best s makes this sharp; no bound on the
 number of visits is needed, and none of its tail is paid for. Moments do not depend on σ, so a search for σ takes them once.
 
-**κ on a grid.** Between two grid points x < x′ the supremum is at most δ_Gauss(√x′; ε)e^{−sx}; beyond the last, e^{−sx}.
+**κ on a grid.** Between two grid points x < x′ the supremum is at most δ_Gauss(√x′; ε)e^{−sx}; beyond the last, e^{−sx}. Any grid
+is sound: a few, at scales 1.5 apart, serve all users and all noise.
 
 **A renewal equation.** If the walk starts afresh at certain visits, with K_r the moment of what happens between two of them
 that are r steps apart, and F_r that of what comes before the first and after the last, r steps in all, the moment of the whole
@@ -24,6 +25,7 @@ circle of radius ρ < 1/growth by a Fourier transform. What that adds besides ar
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -31,10 +33,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from netdp.numerics.arrays import UNIT, FloatArray
-from netdp.privacy import ProfileCurve, gaussian_delta
+from netdp.numerics.arrays import UNIT, FloatArray, frozen
+from netdp.privacy import ProfileCurve
+from netdp.privacy._gaussian_means import mean_delta
+
+from .graph_kernels import least_products
 
 _RATIO = 1.015  # of neighbouring x, in κ
+_SCALES = 1.5  # of neighbouring grids
+_ALONE = np.ones(1)
 _AGAIN = 1e-8  # what the coefficients M further on may add
 _LARGEST = 250.0  # logarithms of moments beyond this are of no use
 _SMALLEST = 1e-300  # stands for 0 under a logarithm
@@ -71,7 +78,7 @@ def series_coefficient(above: Terms, kernel: Terms, place: int, growth: FloatArr
     length = 1 << math.ceil(math.log2(4 * (place + 1)))
     grow = np.zeros(1) if growth is None else growth[: place + 1]
     with np.errstate(under="ignore", over="ignore"):
-        rate = _rate(kernel, grow, place)
+        rate = _rate(kernel, grow, place, 0.05 / length)
         if not math.isfinite(rate):
             return math.inf
         rate -= math.log(_AGAIN) / length
@@ -106,8 +113,8 @@ def _on_circle(terms: Terms, rate: float, place: int, length: int) -> npt.NDArra
     return total
 
 
-def _rate(kernel: Terms, grow: FloatArray, place: int) -> float:
-    """The rate r ≥ 0 at which e^{g}·kernel is 1 at z = e^{−r}, about; 0 if it is below 1 anyway."""
+def _rate(kernel: Terms, grow: FloatArray, place: int, within: float) -> float:
+    """The rate r ≥ 0 at which e^{g}·kernel is 1 at z = e^{−r}, or a little more, `within`; 0 if it is below 1 anyway."""
 
     def over(rate: float) -> bool:
         grown = _at([[grow]], rate, place)
@@ -120,7 +127,7 @@ def _rate(kernel: Terms, grow: FloatArray, place: int) -> float:
         low, high = high, 2.0 * high
         if high > 100.0:
             return math.inf
-    for _ in range(40):
+    while high - low > within:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if over(middle) else (low, middle)
     return high
@@ -153,15 +160,19 @@ def profile(moments: Moments, mu: float, tokens: int = 1) -> ProfileCurve:
     s, logs = together.s[useful] / mu**2, np.maximum(together.logs[useful], 0.0)
     # where the energy lies, about: for a choice of points only
     usual = max(float(np.min(logs / s)), 1e-12)
-    top = 4.0 * (usual + math.sqrt(80.0 * usual))
-    eps = np.concatenate([[0.0], np.geomspace(top * 1e-4, top, 300)])
-    x = np.geomspace(usual * 1e-2, usual * 300.0, math.ceil(math.log(3e4) / math.log(_RATIO)))
-    with np.errstate(divide="ignore"):
-        log_delta = np.log(np.asarray(gaussian_delta(np.sqrt(x)[:, None], eps[None, :])))
-    begins = np.concatenate([[0.0], x[:-1]])[:, None]
-    best = np.full(eps.size, np.inf)
-    for one, log in zip(s.tolist(), logs.tolist(), strict=True):
-        worst = np.maximum(np.max(log_delta - one * begins, axis=0), -one * x[-1])
-        best = np.minimum(best, worst + log)
+    eps, x, log_delta = _gaussians(math.ceil(math.log(usual) / math.log(_SCALES)))
+    best = least_products(log_delta, np.concatenate([[0.0], x[:-1]]), float(x[-1]), s, logs)
     delta = np.minimum(np.exp(np.minimum(best, 0.0)) * (1 + 1e-9) + together.outside, 1.0)
     return ProfileCurve(eps, np.minimum.accumulate(delta))
+
+
+@functools.lru_cache(maxsize=32)
+def _gaussians(scale: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """ε, x and log δ_Gauss(√x; ε) at all of them, rows for ε, where losses of the size 1.5^scale matter."""
+    usual = _SCALES**scale
+    top = 4.0 * (usual + math.sqrt(80.0 * usual))
+    eps = np.concatenate([[0.0], np.geomspace(top * 1e-4, top, 480)])
+    x = np.geomspace(usual * 1e-2, usual * 300.0, math.ceil(math.log(3e4) / math.log(_RATIO)))
+    with np.errstate(divide="ignore"):
+        log_delta = np.log(np.stack([mean_delta(one, _ALONE, eps) for one in np.sqrt(x)[:, None]], axis=1))
+    return frozen(eps), frozen(x), frozen(log_delta)

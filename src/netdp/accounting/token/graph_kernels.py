@@ -61,3 +61,17 @@ def times_to(indptr: Any, indices: Any, data: Any, target: int, starts: Any, hor
             there[x] = total
         here = there
     return law
+
+
+@njit(nogil=True, cache=True, fastmath={"nnan", "nsz"})  # no nan here: several maxima at a time
+def least_products(log_delta: Any, begins: Any, end: float, s: Any, logs: Any) -> Any:
+    """min over s of max over x of log δ − s·x, or −s·end where that is more, plus the log of the moment; for every ε, a row."""
+    best = np.full(log_delta.shape[0], np.inf)
+    for row in range(log_delta.shape[0]):
+        for i in range(s.size):
+            worst = -s[i] * end
+            for j in range(begins.size):
+                here = log_delta[row, j] - s[i] * begins[j]
+                worst = here if here > worst else worst
+            best[row] = min(best[row], worst + logs[i])
+    return best

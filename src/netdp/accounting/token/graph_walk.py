@@ -61,7 +61,7 @@ from .walk_on_a_grid import on_the_grid, wire_assumptions
 Walk = GraphWalkSum | WalkDescent | WalkHistogram
 
 _WORK = 3 * 10**10  # steps × edges that are worth waiting for: about half a minute
-_POINTS = 300
+_POINTS = 450
 _STRETCHES = 2 * 10**5  # targets × steps up to which every stretch is looked at: about half a minute
 _LIKELY = (1e-11,)
 _STARTS = "each walk starts at a user drawn from where it is in the long run, and moves on at random as stated, whatever it carries"

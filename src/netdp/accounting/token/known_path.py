@@ -25,15 +25,14 @@ which is added.
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 from numba import njit
 
 from netdp.accounting.table import certified, certified_pairs
+from netdp.engine import cores, team
 from netdp.errors import Unsupported
 from netdp.numerics.arrays import UNIT, FloatArray
 from netdp.privacy import Adjacency, Claim, GaussianCurve, Guarantee
@@ -78,19 +77,19 @@ def path_energy_blocks(protocol: PathSum | RingSum) -> Iterator[tuple[int, Float
     scale = _scale(protocol)
     n = view.n
     block = np.empty((min(_BLOCK, n), n))
-    cores = os.cpu_count() or 1
-    with ThreadPoolExecutor(cores) as pool:
+    threads = cores()
+    with team(threads) as together:
         for first in range(0, n, len(block)):
             rows = block[: min(len(block), n - first)]
             rows[:] = 0.0
 
             def some(part: int, first: int = first, rows: FloatArray = rows) -> None:
                 mark, base = np.zeros(n, dtype=np.int64), 0
-                for row in range(part, len(rows), cores):
+                for row in range(part, len(rows), threads):
                     for path, carries, shares in zip(view.paths, view.carries, view.shares, strict=True):
                         base = _one_observer(path, carries, shares, view.closing, first + row, rows[row], mark, base)
 
-            list(pool.map(some, range(cores)))
+            together(some, threads)
             rows *= scale
             rows[np.arange(len(rows)), first + np.arange(len(rows))] = np.nan
             yield first, rows

@@ -44,7 +44,7 @@ import numpy as np
 
 from netdp.numerics.arrays import FloatArray, frozen
 from netdp.numerics.binomial import visits
-from netdp.privacy import gaussian_delta
+from netdp.privacy._gaussian_means import mean_delta
 
 from .events import Profile
 
@@ -78,20 +78,20 @@ def block(shift: Shift, q: float, shortest: int, longest: int | None = None) -> 
     near, far = k * shift.near / math.sqrt(shortest), k * shift.far / math.sqrt(shortest)
 
     def profile(eps: FloatArray) -> FloatArray:
-        grown = np.expm1(eps)[:, None] / present
+        grown = np.expm1(eps) / present
         inner = np.log1p(grown)
         if shift.far <= shift.near:
-            return _mean_delta(near, weight, inner[:, 0])
-        beta = np.minimum(np.exp(eps)[:, None] / (1 + grown), 1.0)  # above 1 by rounding if q = 1
-        parts = beta * np.asarray(gaussian_delta(near, inner)) + (1 - beta) * np.asarray(gaussian_delta(far, inner))
-        return np.asarray(parts @ weight)
+            return _mean_delta(near, weight, inner)
+        beta = np.minimum(np.exp(eps) / (1 + grown), 1.0)  # above 1 by rounding if q = 1
+        return np.asarray(beta * _mean_delta(near, weight, inner) + (1 - beta) * _mean_delta(far, weight, inner))
 
     return profile
 
 
 def gaussian(mu: float) -> Profile:
     """The profile of a Gaussian shift."""
-    return lambda eps: np.asarray(gaussian_delta(mu, eps))
+    mus, alone = np.array([mu], dtype=np.float64), np.ones(1)
+    return lambda eps: mean_delta(mus, alone, np.asarray(eps, dtype=np.float64))
 
 
 def mixture(mus: FloatArray, weights: FloatArray, least: float = 1e-28) -> Profile:
@@ -109,5 +109,4 @@ def _mean_delta(mus: FloatArray, weights: FloatArray, eps: FloatArray) -> FloatA
 
 @functools.lru_cache(maxsize=256)
 def _kept_mean_delta(mus: bytes, weights: bytes, eps: bytes) -> FloatArray:
-    table = np.asarray(gaussian_delta(np.frombuffer(mus), np.frombuffer(eps)[:, None]))
-    return frozen(table @ np.frombuffer(weights))
+    return frozen(mean_delta(np.frombuffer(mus), np.frombuffer(weights), np.frombuffer(eps)))

@@ -445,17 +445,21 @@ def known_bounds(shift: Shift, q: float, w: float, steps: int, tokens: int, know
     """`known` ends of every stretch known: openings of several lengths, the two whose losses vary least in total."""
     lengths = sorted({max(known + 1, round(1 / (part * q))) for part in _OPENINGS})
     sizes = [1, *(4**i for i in range(1, 12) if 4**i <= lengths[-1])]
-    later = _all_blocks(shift, q, w, steps, sizes)
-    options = [_pieces(shift, q, w, steps, early, known, later) for early in lengths]
-    options.sort(key=lambda option: sum(event.weight for event in option[0]))
 
-    def in_pieces_of(events: list[Event], extra: float) -> Bound:
+    @functools.cache
+    def options() -> list[tuple[list[Event], float]]:  # when asked for: who searches for σ may need other bounds only
+        later = _all_blocks(shift, q, w, steps, sizes)
+        found = [_pieces(shift, q, w, steps, early, known, later) for early in lengths]
+        return sorted(found, key=lambda option: sum(event.weight for event in option[0]))
+
+    def in_pieces_of(which: int) -> Bound:
         def in_pieces() -> ProfileCurve:
+            events, extra = options()[which]
             return compose_events([event.repeated(tokens) for event in events], extra * tokens)
 
         return in_pieces
 
-    return [in_pieces_of(events, extra) for events, extra in options[:2]]
+    return [in_pieces_of(which) for which in range(min(2, len(lengths)))]
 
 
 def _pieces(

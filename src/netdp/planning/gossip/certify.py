@@ -7,7 +7,7 @@ Factors do not depend on σ: masks (κσ²) and refresh (rσ²/T) are proportion
 be the worst. An observer that were told *all* first messages would learn at least what it does learn: with S = I + κL′ that
 bound is [S⁻¹]_uu (and 1 without masks, 0 out of reach), one small inverse instead of a Krylov space. Observers are
 visited in the order of that bound until the next bound is no larger than the worst exact loss found: nobody skipped
-can be worse.
+can be worse. (Under a policy the worst demand need not be the worst loss: both must be at least all bounds that are left.)
 
 **Without masks** the worst factor is 1 and needs no computation: a neighbour's first message is x_u + ση_u itself,
 refresh or not, and no view is worth more than every party's x + ση, from which all messages follow by adding noise
@@ -17,15 +17,17 @@ that does not depend on x.
 from __future__ import annotations
 
 import math
-import os
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from scipy import linalg
 
 from netdp.accounting import account
 from netdp.accounting.gossip.exact import factors, strongest_masks
+from netdp.accounting.gossip.told import MAX_PARTIES, told_everything
+from netdp.engine import map_items
 from netdp.errors import Unsupported
 from netdp.numerics.arrays import FloatArray, Progress
 from netdp.planning.audience import Audience
@@ -72,33 +74,28 @@ def certify(protocol: Gossip, target: Target, who: Audience, progress: Progress 
     if who.any_of > 1:
         return _any_coalition(protocol, target, who, progress)
     sets = who.sets(symmetric=target.symmetric)
-    if protocol.masks == 0 and target.scope == "worst":
-        return _first_message_seen(protocol, target, sets[0], len(who.singles) + len(who.coalitions))
-    prune = target.scope == "worst" and protocol.graph.n <= _MAX_BOUNDED and len(sets) > 2
-    bounds = np.full(len(sets), np.inf)
-    if prune:
-        bounds = np.asarray([target.demand(revealed(GossipView(protocol, members)), members).value for members in sets])
-    protocol.matrix, protocol.chebyshev  # noqa: B018  computed once, before the threads start
-
-    def one(index: int) -> tuple[float, int, tuple[int, ...], float, Claim, float]:
-        members = sets[index]
-        result = factors(GossipView(protocol, members))
-        asked = target.demand(result.values, members)
-        return asked.value, asked.party, members, float(np.nanmax(result.values)), result.claim, result.slack
-
-    from threadpoolctl import threadpool_limits
-
+    if protocol.masks == 0 and (seen := target.strictest_neighbour(sets)) is not None:
+        return _first_message_seen(protocol, target, seen[1], len(who.singles) + len(who.coalitions))
+    bounds, largest = np.full(len(sets), np.inf), np.full(len(sets), np.inf)  # of the demand, of any factor
+    n, alone = protocol.graph.n, all(len(members) == 1 for members in sets)
+    if protocol.masks > 0 and len(sets) > 2 and n <= (MAX_PARTIES if alone else _MAX_BOUNDED):
+        told = [revealed(GossipView(protocol, members)) for members in sets] if n <= _MAX_BOUNDED else []
+        if n > _MAX_BOUNDED:  # for all single observers at once
+            single = list(told_everything(protocol.graph, protocol.masks))
+            told = [single[members[0]] for members in sets]
+        bounds = np.asarray([target.demand(one, members).value for one, members in zip(told, sets, strict=True)])
+        largest = np.asarray([np.nanmax(one) for one in told])
+    protocol.prepare()
     order = np.argsort(-bounds, kind="stable")
-    workers = min(os.cpu_count() or 1, 8)
-    found: list[tuple[float, int, tuple[int, ...], float, Claim, float]] = []
-    # One thread of BLAS per observer: many small products gain more from running side by side.
-    with threadpool_limits(1), ThreadPoolExecutor(workers) as pool:
-        for first in range(0, len(order), workers):
-            if found and max(entry[0] for entry in found) >= bounds[order[first]]:
+    from_here = np.maximum.accumulate(largest[order][::-1])[::-1]
+    found: list[_Exact] = []
+    # What workers computed ahead of the last one that was needed is not looked at: the answer is that of one by one.
+    visits = (sets[index] for index in order)
+    with closing(map_items(_exact, visits, shared=(protocol, target), progress=progress)) as exact:
+        for bound, largest_left in zip(bounds[order], from_here, strict=True):
+            if found and max(e[0] for e in found) >= bound and max(e[3] for e in found) >= largest_left:
                 break
-            found.extend(pool.map(one, order[first : first + workers].tolist()))
-            if progress is not None:
-                progress(len(found), len(sets))
+            found.append(next(exact))
     demand, party, members, *_ = max(found, key=lambda entry: entry[0])
     return Certificate(
         demand=demand,
@@ -112,6 +109,16 @@ def certify(protocol: Gossip, target: Target, who: Audience, progress: Progress 
     )
 
 
+_Exact: TypeAlias = tuple[float, int, tuple[int, ...], float, Claim, float]
+
+
+def _exact(protocol: Gossip, target: Target, members: tuple[int, ...]) -> _Exact:
+    """(demand, whose, observers, largest factor, claim, slack) against one set of observers."""
+    result = factors(GossipView(protocol, members))
+    asked = target.demand(result.values, members)
+    return asked.value, asked.party, members, float(np.nanmax(result.values)), result.claim, result.slack
+
+
 def _any_coalition(protocol: Gossip, target: Target, who: Audience, progress: Progress | None) -> Certificate:
     """Against any so many parties: the bound that holds for every party and all of them (`netdp.accounting.coalitions`)."""
     if target.hops or target.scope == "mean":
@@ -122,7 +129,7 @@ def _any_coalition(protocol: Gossip, target: Target, who: Audience, progress: Pr
     loss = account(protocol, colluders=who.any_of, progress=progress)
     assert loss.factor is not None
     asked = target.demand(np.asarray(loss.factor), ())
-    found = loss.found if target.scope == "worst" else None  # the worst of all is not the worst under a policy
+    found = loss.found if target.uniform else None  # the worst of all is not the worst under a policy
     return Certificate(
         demand=asked.value,
         party=asked.party if found is None else found.target,

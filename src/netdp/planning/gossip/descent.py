@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
+from netdp.accounting.gossip.everybody import worst_energies
 from netdp.accounting.gossip.iteration import loss_energy
 from netdp.accounting.gossip.redrawn_descent import redrawn_descent_loss
 from netdp.errors import InvalidValue
@@ -41,6 +42,8 @@ def worst_energy(
         alike = (
             targets is None and isinstance(protocol.graph, Graph) and vertex_transitive(protocol.graph, protocol.mixing)
         )
+        if targets is None and not alike and protocol.n > 1:
+            return float(worst_energies(protocol, progress).max())
         sets: list[tuple[int, ...]] = [(v,) for v in range(1 if alike else protocol.n)]
     else:
         sets = [observer_set(protocol.graphs[0], group) for group in observers]

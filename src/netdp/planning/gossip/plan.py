@@ -161,7 +161,7 @@ def plan(
         add("plain", search.plain())
     if "refreshed" in kinds:
         add("refreshed", search.refreshed())
-        if scope == "worst":
+        if search.first_message is not None:
             notes.append("refreshed: fresh noise cannot help against direct neighbours, who see the first message")
     if "masked" in kinds or "masked, refreshed" in kinds:
         found = search.masked()
@@ -203,9 +203,11 @@ def plan(
 
 def _limit(base: Gossip, target: Target, who: Audience) -> Limit | None:
     """What no protocol on the graph can do, where the target is one ε for everybody against everybody."""
-    if target.epsilon is None or target.scope != "worst" or not (who.everybody or who.any_of > 1):
+    if not target.uniform or not (who.everybody or who.any_of > 1):
         return None
-    return limits(base.graph, target.epsilon, target.delta, colluders=who.any_of, sensitivity=base.sensitivity)
+    level = float(target.scope.limits(base.graph)[0, 1]) if isinstance(target.scope, Policy) else target.epsilon
+    assert level is not None
+    return limits(base.graph, level, target.delta, colluders=who.any_of, sensitivity=base.sensitivity)
 
 
 def _promise(protocol: Gossip, certificate: Certificate, who: Audience) -> Guarantee:

@@ -56,14 +56,15 @@ class Search:
         self.sample = _sample(base, target, who) if self.any_of == 1 else []
         self.everyone = who.sets(symmetric=target.symmetric)
         # without masks a neighbour sees the first message, whatever follows: nothing to account for
-        self.neighbours_decide = target.scope == "worst" or self.any_of > 1
+        seen = (1.0 / target.mu**2, ()) if self.any_of > 1 else target.strictest_neighbour(self.everyone)
+        self.first_message = None if seen is None else seen[0]
 
     def plain(self) -> Finding | None:
         """No refresh, no masks."""
-        rounds = np.arange(self.errors.rounds + 1)
-        demand = np.full(len(rounds), 1.0 / self.target.mu**2)
-        if not self.neighbours_decide:
+        if self.first_message is None:
             demand = self._nested_demand()
+        else:
+            demand = np.full(self.errors.rounds + 1, self.first_message)
         return self._fewest_rounds([(0.0, demand)])
 
     def masked(self) -> Finding | None:
@@ -75,12 +76,12 @@ class Search:
     def refreshed(self) -> Finding | None:
         """Refresh, no masks."""
         found = []
-        neighbours = 1.0 / self.target.mu**2  # the first message of a neighbour, whatever the refresh
         for T in self._few_rounds():
             for accelerated in (False, True):
                 for refresh in REFRESH:
                     p = self.base.replace(rounds=T, refresh=refresh, accelerated=accelerated)
-                    demand = neighbours if self.neighbours_decide else self._sampled_demand(p)
+                    # the first message of a neighbour, whatever the refresh
+                    demand = self._sampled_demand(p) if self.first_message is None else self.first_message
                     if demand > 0:
                         found.append(Finding(p, self._squared_error(p, demand)))
         return _fewest(found)
@@ -178,7 +179,7 @@ class Search:
     def _few_rounds(self) -> Iterator[int]:
         if self.errors.rounds < 2:  # fresh noise enters before the second send
             return
-        if self.neighbours_decide:
+        if self.first_message is not None:
             yield from sorted({round(T) for T in np.geomspace(2, self.errors.rounds, 40)})
             return
         b, sets = self._boundary(), len(self.everyone)

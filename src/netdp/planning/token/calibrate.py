@@ -31,6 +31,8 @@ def calibrate_walk(
     *,
     adjacency: str = "replace",
     tolerance: float = TOLERANCE,
+    guess: float | None = None,
+    rounding: Callable[[float], float] = float,
 ) -> P:
     """The same protocol with the smallest σ (within `tolerance`, 0.1 %) whose certified loss is at most ε at δ.
 
@@ -64,13 +66,13 @@ def calibrate_walk(
 
         # The least of several bounds meets the target where one of them does: search with the one that is usually best, then
         # look at the others there. Losses fall with σ, so what misses the target there does so at every smaller σ.
-        sigma = smallest(loss(0), epsilon, guess, tolerance)
+        sigma = rounding(smallest(loss(0), epsilon, guess, tolerance))
         for which in range(1, len(bounds(walk.replace(sigma=sigma), who, adjacency))):
             if loss(which)(sigma) <= epsilon:
-                sigma = min(sigma, smallest(loss(which), epsilon, sigma, tolerance))
+                sigma = min(sigma, rounding(smallest(loss(which), epsilon, sigma, tolerance)))
         return sigma
 
-    sigma = 1.5 * _guess(walk, epsilon, delta)
+    sigma = 1.5 * _guess(walk, epsilon, delta) if guess is None else guess
     found: list[float] = []
     for who in reversed(worst_chances(walk, colluders)):  # from the heaviest; the lightest may need no noise at all
         if found:
@@ -80,7 +82,7 @@ def calibrate_walk(
         found.append(sigma := least_noise(who, sigma))
     # a table of all users keeps fewer points of every curve
     room = 1.0 if walk.weights is None else 1 + tolerance
-    calibrated: P = walk.replace(sigma=max(found) * room)
+    calibrated: P = walk.replace(sigma=max(found) if room == 1 else rounding(max(found) * room))
     return calibrated
 
 

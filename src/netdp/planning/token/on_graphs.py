@@ -13,24 +13,22 @@ import math
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from netdp.accounting.front import account
-from netdp.accounting.token.graph_walk import hitting_law
 from netdp.errors import NetdpError, Unsupported
 from netdp.graphs import Graph
 from netdp.numerics.checks import count
 from netdp.numerics.rounding import rounded_up
 from netdp.planning.base import Option
-from netdp.planning.calibrate import calibrate
 from netdp.planning.smallest import TOLERANCE, smallest
-from netdp.planning.table import checked_target, noise_for
+from netdp.planning.table import checked_target
 from netdp.privacy import gaussian_mu
 from netdp.protocols import GraphWalkSum
 from netdp.utility import expected_error
 
+from .paths import by_the_worst
 from .plan import TokenPlan, one_round
 
+_NEXT = 4  # values of σ tried one after the other before it is searched for
 _WALKS = {"metropolis": "walk, everybody equally often", "simple": "walk, to a random neighbour"}
 
 
@@ -87,49 +85,22 @@ def _option(name: str, draft: GraphWalkSum, epsilon: float, delta: float, collud
 
     All coalitions are accounted for as seldom as possible: that is what takes long.
     """
-    start = noise_for(draft.sensitivity * math.sqrt(draft.steps * draft.tokens) / draft.n, epsilon, delta)
-    members, target = _closest(draft)
-    tried = set()
-    while (members, target) not in tried:
-        tried.add((members, target))
-        start = _alone(draft, members, target, epsilon, delta, start)
-        found = draft.replace(sigma=rounded_up(start))
-        promise = account(found, colluders=colluders)
-        if promise.worst_epsilon(delta) <= epsilon:
-            return Option(name, found, replace(promise, factor=None), expected_error(found), visits)
-        if promise.found is None:
-            break
-        members, target = promise.found.observers.parties, promise.found.target
     options: dict[str, Any] = {"colluders": colluders}
-    found = calibrate(draft.replace(sigma=start), epsilon, delta, **options)
-    promise = account(found := found.replace(sigma=rounded_up(found.sigma)), **options)
-    while promise.worst_epsilon(delta) > epsilon:
+    sigma, promise = by_the_worst(draft, epsilon, delta, colluders, {}, rounded_up)
+    found = draft.replace(sigma=sigma)
+    tries = 0
+    while promise is None:
         # bounds computed on a grid need not fall with every last digit of σ: the next ones will do
+        if tries == _NEXT:
+            found = found.replace(
+                sigma=smallest(
+                    lambda s: account(draft.replace(sigma=s), **options).worst_epsilon(delta), epsilon, sigma
+                )
+            )
         found = found.replace(sigma=rounded_up(found.sigma * (1 + TOLERANCE / 2)))
-        promise = account(found, **options)
+        loss = account(found, **options)
+        promise, tries = loss if loss.worst_epsilon(delta) <= epsilon else None, tries + 1
     return Option(name, found, replace(promise, factor=None), expected_error(found), visits)
-
-
-def _closest(draft: GraphWalkSum) -> tuple[tuple[int, ...], int]:
-    """The pair v, u between whom the token goes most directly: mean 1/l over the steps l from u to u or v."""
-    rows, n = draft.transition, draft.n
-    horizon = min(draft.steps, 8 * n)
-    shares = 1.0 / np.arange(1, horizon + 1)
-    direct = {
-        ((v,), u): float(hitting_law(rows, u, (u, v), horizon) @ shares)
-        for u in range(n)
-        for v in draft.graph.neighbors(u).tolist()
-    }
-    return max(direct, key=lambda pair: direct[pair])
-
-
-def _alone(draft: GraphWalkSum, members: Any, target: int, epsilon: float, delta: float, start: float) -> float:
-    """The least σ for one coalition and one target."""
-
-    def loss(sigma: float) -> float:
-        return float(account(draft.replace(sigma=sigma), list(members), targets=[target]).epsilon(delta)[target])
-
-    return smallest(loss, epsilon, start)
 
 
 def _in_order(graph: Graph) -> bool:

@@ -15,12 +15,13 @@ from netdp.errors import InvalidValue, Unsupported
 from netdp.numerics.checks import count
 from netdp.planning.smallest import smallest
 from netdp.planning.table import calibrations, checked_target, noise_for
-from netdp.privacy import Observers
+from netdp.privacy import Guarantee, Observers
 from netdp.protocols import GraphWalkSum, PathSum, RingSum, WalkDescent
 from netdp.views import observer_set
 
 W = TypeVar("W", bound=GraphWalkSum | WalkDescent)
 
+_ATTAINED = 0.02  # of ε, by which one pair may differ from all pairs together, whose tables have other points
 _MOST = 64  # observers that are looked at one by one on a graph
 
 
@@ -79,38 +80,66 @@ def noise_on_graph(
     def worst(sigma: float) -> float:
         return loss(walk.replace(sigma=sigma), delta)
 
-    sigma = noise_for(walk.sensitivity * math.sqrt(walk.steps * walk.tokens) / walk.n, epsilon, delta)
     if observers is None and "targets" in certified.options(protocol):
-        sigma, done = _by_the_worst_pair(walk, epsilon, delta, colluders, sigma, options)
-        if done:
+        sigma, done = by_the_worst(walk, epsilon, delta, colluders, options)
+        if done is not None:
             return walk.replace(sigma=sigma)  # type: ignore[no-any-return]
+    else:
+        sigma = first_guess(walk, epsilon, delta)
     calibrated: W = walk.replace(sigma=smallest(worst, epsilon, sigma))
     return calibrated
 
 
-def _by_the_worst_pair(
-    walk: Any, epsilon: float, delta: float, colluders: int, sigma: float, options: dict[str, Any]
-) -> tuple[float, bool]:
-    """σ that the worst coalition found asks for, and whether it does for all: then it is the least.
+def first_guess(walk: Any, epsilon: float, delta: float) -> float:
+    """σ at which a curator's sum, with as much noise in total, would meet the target."""
+    return noise_for(walk.sensitivity * math.sqrt(walk.steps * walk.tokens) / walk.n, epsilon, delta)
+
+
+def by_the_worst(
+    walk: Any,
+    epsilon: float,
+    delta: float,
+    colluders: int,
+    options: dict[str, Any],
+    rounding: Callable[[float], float] = float,
+) -> tuple[float, Guarantee | None]:
+    """σ that the worst coalition found asks for, rounded, and the loss against all if it does for all: then it is the least.
 
     All pairs are accounted for only to find the worst one and in the end: a search over all of them takes many times longer.
+    Where the bound against any coalition is more than what the worst one found learns, the search is for its target alone.
     """
-    seen: set[tuple[Any, int]] = set()
+    seen: set[tuple[Any, int, bool]] = set()
+    sigma = first_guess(walk, epsilon, delta)
     while True:
         loss = account(walk.replace(sigma=sigma), colluders=colluders, **options)
         if seen and loss.worst_epsilon(delta) <= epsilon:
-            return sigma, True
+            return sigma, loss
         found = loss.found
-        pair = None if found is None else (found.observers, found.target)
-        if found is None or pair is None or pair in seen:  # a bound that no single pair attains
-            return sigma, False
-        seen.add(pair)
+        if found is None:
+            return sigma, None
+        target = found.target
+        each = np.asarray(loss.epsilon(delta))
+        if each.shape:
+            target = int(np.nanargmax(each))
 
-        def alone(sigma: float, found: Any = found) -> float:
-            one = account(walk.replace(sigma=sigma), found.observers, targets=[found.target], **options)
-            return float(one.epsilon(delta)[found.target])
+        def alone(sigma: float, found: Any = found, target: int = target) -> float:
+            one = account(walk.replace(sigma=sigma), found.observers, targets=[target], **options)
+            return float(one.epsilon(delta)[target])
 
-        sigma = smallest(alone, epsilon, sigma)
+        def any_about(sigma: float, target: int = target) -> float:
+            return account(walk.replace(sigma=sigma), colluders=colluders, targets=[target], **options).worst_epsilon(
+                delta
+            )
+
+        attained = (
+            target == found.target
+            and (found.observers, target, True) not in seen
+            and alone(sigma) >= (1 - _ATTAINED) * loss.worst_epsilon(delta)
+        )
+        if (found.observers, target, attained) in seen:  # bounds on a grid need not fall with every last digit of σ
+            return sigma, None
+        seen.add((found.observers, target, attained))
+        sigma = rounding(smallest(alone if attained else any_about, epsilon, sigma))
 
 
 def worst_loss(

@@ -22,8 +22,6 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from scipy.optimize import brentq
-
 from netdp.accounting.table import published
 from netdp.errors import InvalidValue, Unsupported
 from netdp.privacy import Claim, Guarantee, RenyiCurve
@@ -283,6 +281,8 @@ def _rest_sigma(epsilon: float, delta: float, n: int, K: int, clip: float) -> fl
 
 def _advanced_root(epsilon: float, times: int, delta: float) -> float:
     """ε₀ with A(ε₀, k, δ) = ε."""
+    from scipy.optimize import brentq  # slow to load
+
     top = epsilon / math.sqrt(2.0 * times * math.log(1.0 / delta))
     return float(brentq(lambda one: advanced_composition(one, times, delta) - epsilon, 0.0, top, xtol=1e-14 * top))
 

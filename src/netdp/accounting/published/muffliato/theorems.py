@@ -9,14 +9,13 @@ All functions return factors: multiples of the local-DP loss αΔ²/(2σ²), so 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 from numba import njit
 
+from netdp.engine import cores, team
 from netdp.numerics.arrays import FloatArray
 from netdp.numerics.kernels import csr_times_block
 from netdp.protocols import Gossip, GossipRounds
@@ -83,22 +82,18 @@ def theorem1_pairwise(protocol: Gossip) -> FloatArray:
     shares = np.zeros((n, n))
     firsts = range(0, n, _BLOCK)
     result = np.empty((n, n))
-    cores = os.cpu_count() or 1
-    rows = np.linspace(0, n, 4 * cores + 1).astype(int).tolist()
-    with ThreadPoolExecutor(cores) as pool:
-        list(
-            pool.map(
-                lambda first: _add_shares(
-                    W.indptr, W.indices, W.data, protocol.rounds, shares, first, min(first + _BLOCK, n)
-                ),
-                firsts,
-            )
+    threads = cores()
+    rows = np.linspace(0, n, 4 * threads + 1).astype(int).tolist()
+    with team(threads) as together:
+        together(
+            lambda i: _add_shares(
+                W.indptr, W.indices, W.data, protocol.rounds, shares, firsts[i], min(firsts[i] + _BLOCK, n)
+            ),
+            len(firsts),
         )
-        list(
-            pool.map(
-                lambda i: _sum_over_neighbours(graph.indptr, graph.indices, shares, result, rows[i], rows[i + 1]),
-                range(len(rows) - 1),
-            )
+        together(
+            lambda i: _sum_over_neighbours(graph.indptr, graph.indices, shares, result, rows[i], rows[i + 1]),
+            len(rows) - 1,
         )
     np.fill_diagonal(result, np.nan)
     return result
