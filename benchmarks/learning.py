@@ -1,9 +1,8 @@
 """Learning by gossip on the housing table (label: longitude below its mean): `python benchmarks/learning.py [case …]`.
 
-figure   Muffliato-GD as in the paper's Figure 1(c): Erdős–Rényi graphs with p = ln n/n redrawn in every iteration, step 0.7,
-         n = 2000 and 4000, 10 trials: accuracy beside a trusted aggregator with the same noise; loss towards party 0
 curator  masked descent on a hypercube of 2,048 parties at the same certified worst-case ε as central and local DP-GD
-speed    one trial of `figure`, n = 2000: seconds and memory
+speed    one trial of Muffliato-GD as in the paper's Figure 1(c), n = 2000: seconds and memory (the figure itself:
+         `netdp reproduce 004-fig1c`)
 defaults the two estimators as they come on all tables, ε = 1 and 4, 64 to 1,024 parties: accuracy, and whether they warned
 
 Needs NETDP_DATA.
@@ -19,9 +18,7 @@ from itertools import product
 
 import numpy as np
 
-from netdp import account, graphs
-from netdp.accounting.gossip.iteration import loss_energy
-from netdp.graphs.spectrum import spectral_gap
+from netdp import graphs
 from netdp.learn import (
     LABELS,
     GossipLogisticRegression,
@@ -35,20 +32,9 @@ from netdp.learn import (
 from netdp.planning import calibrate
 from netdp.planning.gossip.descent import worst_energy
 from netdp.protocols import CentralDescent, GossipDescent, LocalDescent
+from netdp.reproduce.muffliato.descent import muffliato
 
-STEP, SIGMA, ITERATIONS, DELTA = 0.7, 1.0, 50, 1e-6
-
-
-def redrawn(n: int, iterations: int, seed: int) -> tuple[graphs.Graph, ...]:
-    return tuple(graphs.erdos_renyi(n, np.log(n) / n, seed=1000 * seed + t) for t in range(iterations))
-
-
-def muffliato(n: int, seed: int, iterations: int = ITERATIONS) -> GossipDescent:
-    """K as in Theorem 5, for the spectral gap of the largest component of one draw."""
-    drawn = redrawn(n, iterations, seed)
-    gap = spectral_gap(drawn[0].largest_component())
-    rounds = int(np.ceil(np.log(n) / np.sqrt(gap)))
-    return GossipDescent(drawn, iterations, rounds, sigma=SIGMA, step=STEP, clip=1.0, accelerated=True, gap=gap)
+DELTA = 1e-6
 
 
 def trial(protocol, seed: int) -> tuple[float, float, float]:
@@ -62,36 +48,6 @@ def trial(protocol, seed: int) -> tuple[float, float, float]:
 
 def spread(numbers) -> str:
     return f"{np.mean(numbers):.4f} ± {np.std(numbers):.4f}"
-
-
-def figure(trials: int) -> None:
-    print(
-        f"Figure 1(c): Muffliato-GD, Erdős–Rényi(ln n/n) redrawn, step {STEP}, {ITERATIONS} iterations, σ = {SIGMA}, "
-        f"{trials} trials"
-    )
-    print(
-        "accuracy on the test set, mean ± standard deviation over trials; losses towards party 0 as multiples of local DP's"
-    )
-    for n in (2000, 4000):
-        gossip, mean, central = [], [], []
-        for seed in range(trials):
-            protocol = muffliato(n, seed)
-            one, all_, _ = trial(protocol, seed)
-            gossip.append(one)
-            mean.append(all_)
-            central.append(trial(CentralDescent(n, ITERATIONS, SIGMA, STEP), seed)[0])
-        published = account(protocol, [0], method="published").factor[1:]
-        sample = np.random.default_rng(0).choice(np.arange(1, n), 200, replace=False)
-        bound = loss_energy(protocol, (0,), targets=sample) / ITERATIONS
-        print(f"  n = {n}, K = {protocol.gossip_rounds}:")
-        print(
-            f"    accuracy: party 0 {spread(gossip)}, mean model {spread(mean)}, trusted aggregator {spread(central)}"
-        )
-        print(f"    published loss per party (not a bound): mean {published.mean():.4f}, worst {published.max():.3f}")
-        print(
-            f"    certified loss, 200 parties drawn at random: mean {bound.mean():.4f}, worst {bound.max():.3f}",
-            flush=True,
-        )
 
 
 def curator(trials: int) -> None:
@@ -128,7 +84,7 @@ def speed(_: int) -> None:
     seconds = time.perf_counter() - start
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     print(
-        f"one trial of Muffliato-GD, n = 2000, {ITERATIONS} iterations of {protocol.gossip_rounds} rounds: "
+        f"one trial of Muffliato-GD, n = 2000, {protocol.iterations} iterations of {protocol.gossip_rounds} rounds: "
         f"{seconds:.2f} s, {memory:.2f} GB"
     )
 
@@ -155,7 +111,7 @@ def defaults(trials: int) -> None:
         print(f"  {estimator.__name__:25} n = {n:4}, ε = {epsilon:g}: {'  '.join(told)}", flush=True)
 
 
-CASES = {"speed": speed, "figure": figure, "curator": curator, "defaults": defaults}
+CASES = {"speed": speed, "curator": curator, "defaults": defaults}
 
 
 def main() -> None:

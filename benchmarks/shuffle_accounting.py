@@ -21,7 +21,7 @@ from netdp.errors import DataNotFound
 from netdp.graphs.certificate import cached_bound, spectral_bound
 from netdp.graphs.named import data_file
 from netdp.planning.shuffle.plan import plan_rounds
-from netdp.reproduce import network_shuffling as figures
+from netdp.reproduce.network_shuffling import curves as figures
 
 REAL = ("twitch", "facebook-pages", "deezer", "enron")
 

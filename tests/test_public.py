@@ -44,6 +44,7 @@ PUBLIC = [
     "account",
     "advise_links",
     "calibrate",
+    "engine",
     "expected_error",
     "graphs",
     "limits",

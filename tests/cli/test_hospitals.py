@@ -1,11 +1,14 @@
 """The example with five hospitals: its schema fits its tables, invented or not. `python examples/hospitals/run.py` runs it."""
 
 import importlib.util
+import json
 from pathlib import Path
 
 import pytest
 
-from netdp.peers.study import Training
+from netdp.peers.ledger.entries import entry_of, total
+from netdp.peers.ledger.policy import Policy
+from netdp.peers.study import Study, Training
 from netdp.peers.study.schema_file import read_schema
 
 PLACE = Path(__file__).parents[2] / "examples" / "hospitals"
@@ -39,3 +42,33 @@ def test_invented_rows_are_said_to_be(example, capsys, monkeypatch, tmp_path):
 def test_it_overwrites_nothing(example, tmp_path):
     with pytest.raises(SystemExit, match="is there already"):
         example.main(tmp_path)
+
+
+def test_both_studies_are_planned_within_what_the_hospitals_allow(example, run, tmp_path, monkeypatch):
+    """All commands as they are typed, but for the processes: what these would find is computed here."""
+    folder = tmp_path / "run"
+    monkeypatch.setattr(example, "patients", lambda: example.invented(1000))
+    typed = []
+
+    def netdp(*words, into=None):
+        typed.append([str(word) for word in words])
+        if words[0] == "up" and into is not None:
+            study = Study.read(words[1])
+            added = [study.task.rows(folder / "data" / f"{name}.csv").sum(axis=0) for name in study.names]
+            into.write_text(json.dumps({"ok": True, "result": study.answer(sum(added))}), "utf-8")
+        elif words[0] == "up":
+            (folder / "model").mkdir()
+            (folder / "model" / "MODEL_CARD.md").write_text("# A card\n", "utf-8")
+        elif words[0] == "study":
+            status, _, err = run(*typed[-1])
+            assert status == 0, err
+
+    monkeypatch.setattr(example, "netdp", netdp)
+    example.main(folder)
+    assert [words[0] for words in typed] == ["study", "up", "study", "study", "up", "ledger"]
+    policy = Policy.read(folder / "homes" / "alder" / "policy.toml")
+    first, second = Study.read(folder / "scaling.toml"), Study.read(folder / "study.toml")
+    entries = [entry_of(study, 1, range(5), 0) for study in (first, second)]
+    assert (policy.unit, policy.limits[0].per) == ("record", "total")
+    assert 0.99 < float(total(entries, 1, "record").epsilon(policy.delta)) <= policy.limits[0].epsilon
+    assert [one.name for one in second.task.features if one.centre is not None] == list(first.task.needed)

@@ -149,7 +149,7 @@ def test_a_large_model_is_announced_loudly_before_anything_starts(run, folder):
     assert status == 0, err
     said = " ".join(out.split())
     assert "THIS IS LARGE: the model has 10,000,000 numbers" in said
-    assert "80 MB, 8.1 GB in all" in said
+    assert "80 MB, 8 GB in all" in said
     assert "NOISE WILL WIN" in said
 
 

@@ -8,7 +8,7 @@ import typer
 
 from netdp.errors import NetdpError
 
-from . import account, graphs, ledger, peer, plan, protocols, simulate, study, up
+from . import account, graphs, ledger, peer, plan, protocols, reproduce, simulate, study, up
 
 app = typer.Typer(
     name="netdp",
@@ -23,6 +23,7 @@ app.add_typer(ledger.app, name="ledger")
 app.add_typer(peer.app, name="peer")
 app.command("plan")(plan.plan)
 app.command("protocols")(protocols.list_protocols)
+app.command("reproduce")(reproduce.reproduce)
 app.command("simulate")(simulate.simulate)
 app.add_typer(study.app, name="study")
 

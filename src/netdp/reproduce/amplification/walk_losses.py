@@ -1,14 +1,14 @@
-"""Losses on walks that were really drawn: the experiment of Cyffers and Bellet (2021), figure 2b, and the exact numbers.
+"""Losses on walks that were really drawn: the experiment of Cyffers and Bellet (2021), figures 2b to 2d, and exact numbers.
 
 A walk of T steps on the complete graph starts at user 0; at times 1 … T−1 a uniformly random user holds the token. For every
 ordered pair (u, v), what does v learn about u?
 
 **By the paper's rule.** At every visit of v at time i ≥ 1 a *cycle* ends, of size m = i − (time of v's previous visit, 0 if
-none). Its base loss is e = ε₀/√m. If u is known to be in it, as the user that handed the token to v or the one that v handed
-it to at its previous visit (user 0 before its first), the loss is e, or 2e if u is both. Otherwise it is
-ln(1 + (1 − (1 − 1/n)^m)(e^e − 1)). The cycles of v are composed by Kairouz, Oh and Viswanath (2015, Theorem 3.5) with slack
-δ̃ = 10⁻⁷ per cycle. This is an *empirical* figure, not a guarantee: it looks at the path that happened, calls the
-contributors secret nevertheless, and knows no release.
+none). Its base loss e depends on the task (`cycles.py`); for sums e = ε₀/√m. If u is known to be in it, as the user that
+handed the token to v or the one that v handed it to at its previous visit (user 0 before its first), the loss is e, or 2e if
+u is both. Otherwise it is ln(1 + (1 − (1 − 1/n)^m)(e^e − 1)). The cycles of v are composed by Kairouz, Oh and Viswanath
+(2015, Theorem 3.5) with slack δ̃ = 10⁻⁷ per cycle. This is an *empirical* figure, not a guarantee: it looks at the path that
+happened, calls the contributors secret nevertheless, and knows no release.
 
 **Exactly.** The path taken as public, σ given: μ by `netdp.accounting.token.known_path`, the release included, ε at δ.
 
@@ -27,11 +27,14 @@ import numpy as np
 from numba import njit
 
 from netdp.accounting.token.known_path import path_energy_blocks
+from netdp.engine import map_items
 from netdp.errors import InvalidValue
-from netdp.numerics.arrays import FloatArray
+from netdp.numerics.arrays import FloatArray, Progress
 from netdp.numerics.checks import count, positive
 from netdp.privacy import Claim, gaussian_epsilon
 from netdp.protocols.path import PathSum, UserArray
+
+from .cycles import sum_cycles
 
 # δ̃ per cycle, as in the authors' experiment.
 SLACK = 1e-7
@@ -73,11 +76,13 @@ def walk_losses(
     seed: int = 0,
     sigma: float | None = None,
     delta: float = 1e-6,
+    progress: Progress | None = None,
 ) -> WalkLosses:
     """Draw `runs` walks of `steps` (100n by default) and summarise what every user learns about every other.
 
     `sigma` is the noise of one contribution with Δ = 1; by default that of the classical Gaussian mechanism for
-    (ε₀, δ·n/steps): √(2 ln(1.25·steps/(nδ)))/ε₀.
+    (ε₀, δ·n/steps): √(2 ln(1.25·steps/(nδ)))/ε₀. Walks are drawn side by side where that pays (`netdp.engine`), each from a
+    seed of its own.
 
     >>> w = walk_losses(50, runs=2)
     >>> w.best < w.mean < w.worst, w.exact_best < w.exact_mean < w.exact_worst
@@ -92,14 +97,11 @@ def walk_losses(
     if sigma is None:
         sigma = math.sqrt(2 * math.log(1.25 * max(length / users, 1.0) / delta)) / e0
     sigma = positive("sigma", sigma)
-    rule, exact = _Summary(), _Exact(length, sigma, delta)
-    for child in np.random.SeedSequence(seed).spawn(repeats):
-        path = np.random.default_rng(child).integers(users, size=length, dtype=np.int32)
-        path[0] = 0
-        for row in rule_losses(path, users, e0):
-            rule.add(row)
-        for _, rows in path_energy_blocks(PathSum(users, (path,), sigma)):
-            exact.add(rows)
+    rule, exact = _Summary(), _Summary()
+    children = np.random.SeedSequence(seed).spawn(repeats)
+    for by_rule, exactly in map_items(_one_walk, children, shared=(users, length, e0, sigma, delta), progress=progress):
+        rule.join(by_rule)
+        exact.join(exactly)
     pairs = repeats * users * (users - 1)
     return WalkLosses(
         n=users,
@@ -117,6 +119,20 @@ def walk_losses(
     )
 
 
+def _one_walk(
+    users: int, length: int, epsilon0: float, sigma: float, delta: float, seed: np.random.SeedSequence
+) -> tuple[_Summary, _Summary]:
+    """The losses on one walk, by the rule and exactly."""
+    path = np.random.default_rng(seed).integers(users, size=length, dtype=np.int32)
+    path[0] = 0
+    rule, exact = _Summary(), _Exact(length, sigma, delta)
+    for row in rule_losses(path, users, sum_cycles(epsilon0, length)):
+        rule.add(row)
+    for _, rows in path_energy_blocks(PathSum(users, (path,), sigma)):
+        exact.add(rows)
+    return rule, exact
+
+
 class _Summary:
     """Sum, least and most of losses that come row by row; nan is skipped."""
 
@@ -127,18 +143,34 @@ class _Summary:
         self.total += float(np.nansum(losses))
         self.least, self.most = min(self.least, float(np.nanmin(losses))), max(self.most, float(np.nanmax(losses)))
 
+    def join(self, other: _Summary) -> None:
+        """Those of another walk, too."""
+        self.total += other.total
+        self.least, self.most = min(self.least, other.least), max(self.most, other.most)
 
-def rule_losses(path: UserArray, n: int, epsilon0: float) -> Iterator[FloatArray]:
+
+def rule_summary(n: int, cycle: FloatArray, runs: int, seed: int) -> dict[str, float]:
+    """Mean, least and most of the rule's losses over all pairs and `runs` walks of 100n steps."""
+    found = _Summary()
+    for child in np.random.SeedSequence(seed).spawn(runs):
+        path = np.random.default_rng(child).integers(n, size=100 * n, dtype=np.int32)
+        path[0] = 0
+        for row in rule_losses(path, n, cycle):
+            found.add(row)
+    return {"mean": found.total / (runs * n * (n - 1)), "best": found.least, "worst": found.most}
+
+
+def rule_losses(path: UserArray, n: int, cycle: FloatArray) -> Iterator[FloatArray]:
     """The paper's rule on one path: for every observer v in turn the row of its losses about all u, nan at v.
 
-    The row is reused: copy what is to be kept.
+    `cycle[m]` is the base loss of a cycle of m steps (`cycles.py`). The row is reused: copy what is to be kept.
     """
     # the visits of every user at times ≥ 1, in order: times[bounds[v] : bounds[v + 1]]
     times = np.argsort(path[1:], kind="stable") + 1
     bounds = np.searchsorted(path[times], np.arange(n + 1))
     row, changes, touched = np.empty(n), np.zeros((n, 3)), np.empty(n, dtype=np.int64)
     for v in range(n):
-        _rule_row(path, times[bounds[v] : bounds[v + 1]], v, n, epsilon0, SLACK, row, changes, touched)
+        _rule_row(path, times[bounds[v] : bounds[v + 1]], v, n, cycle, SLACK, row, changes, touched)
         yield row
 
 
@@ -151,7 +183,7 @@ def _composed(plain: float, drift: float, square: float, slack: float) -> float:
 
 @njit(nogil=True, cache=True)
 def _rule_row(
-    path: Any, visits: Any, v: int, n: int, epsilon0: float, slack: float, row: Any, changes: Any, touched: Any
+    path: Any, visits: Any, v: int, n: int, cycle: Any, slack: float, row: Any, changes: Any, touched: Any
 ) -> None:
     """The losses of all u to v. Every cycle counts for all as if they were not known; for known ones it is corrected."""
     plain = drift = square = 0.0
@@ -159,7 +191,7 @@ def _rule_row(
     keep = math.log1p(-1.0 / n)
     for i in visits:
         size = i - previous
-        base = epsilon0 / math.sqrt(size)
+        base = cycle[size]
         loss = math.log1p(-math.expm1(size * keep) * math.expm1(base))
         plain, drift, square = plain + loss, drift + loss * math.tanh(loss / 2), square + loss**2
         sender = path[i - 1]
