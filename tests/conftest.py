@@ -13,11 +13,15 @@ import pytest
 from hypothesis import settings
 
 from netdp import graphs
+from netdp.engine.choice import plain_algebra_for_good
 from netdp.numerics.values import party_values
 from netdp.simulate.run import Values, execute
 
-# Tests run side by side already: each uses one core, unless it says otherwise.
-os.environ.setdefault("NETDP_WORKERS", "1")
+# Tests run side by side already: each uses one core, unless it says otherwise. Threads of linear algebra that wait for each
+# other on busy cores made single tests thirty times slower; what is loaded already is told, processes yet to come inherit.
+for _name in ("NETDP_WORKERS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+plain_algebra_for_good()
 
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")

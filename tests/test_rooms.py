@@ -35,6 +35,27 @@ def test_no_import_climbs():
     assert [problem for path in files for problem in climbs(path)] == []
 
 
+def slow_imports(path):
+    """Parts of scipy that take a second to load, loaded with the module."""
+    for node in ast.parse(path.read_text("utf-8")).body:
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+        if isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{name}" for name in names]
+        yield from (f"{path} imports {name}" for name in names if name.split(".")[:2] in SLOW)
+
+
+SLOW = [["scipy", part] for part in ("signal", "stats", "optimize", "spatial")]
+
+
+def test_a_peer_starts_without_what_it_does_not_need(tmp_path):
+    """Every command and every process of a study pays for these; the functions that need them load them."""
+    files = [path for path in ROOT.rglob("*.py") if path.relative_to(ROOT).parts[0] != "reproduce"]
+    assert [problem for path in files for problem in slow_imports(path)] == []
+    bad = tmp_path / "bad.py"
+    bad.write_text("from scipy.signal import lfilter\nfrom scipy import stats\nimport scipy.optimize\n")
+    assert len(list(slow_imports(bad))) == 3
+
+
 def test_every_room_is_in_the_plan():
     rooms = {path.name for path in ROOT.iterdir() if path.is_dir() and path.name != "__pycache__"}
     assert rooms <= set(ORDER)

@@ -1,12 +1,11 @@
 """`netdp peer status`, `backup`, `restore`, and `netdp ledger admit`."""
 
 import json
-import os
 import shutil
 import signal
-import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +15,10 @@ from netdp.peers.ledger.store import Store
 from netdp.peers.study import Study
 from netdp.peers.study.task import Task
 from netdp.peers.up import settle
+
+sys.path.append(str(Path(__file__).parent))  # children of the fork server get this path, too
+
+from started import Started
 
 
 @pytest.fixture(scope="module")
@@ -128,10 +131,7 @@ def test_a_second_signal_ends_at_once(place):
         sys.argv = ["netdp", "peer", "run", "study.toml", "--home", "home", "--data", "x.csv"]
         main()
     """)
-    process = subprocess.Popen(
-        [sys.executable, "-c", code], cwd=place, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
-        env=os.environ | {"PYTHONUNBUFFERED": "1"},
-    )  # fmt: skip
+    process = Started([], place, script=code)
     try:
         seen = []
         for line in process.stderr:

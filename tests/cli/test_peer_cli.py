@@ -19,6 +19,10 @@ import pytest
 
 from netdp.peers.identity import Card
 
+sys.path.append(str(Path(__file__).parent))  # children of the fork server get this path, and import started from it
+
+from started import Started
+
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "deploy.md"
 NAMES = ("ash", "birch", "cedar", "elm", "fir")
@@ -36,11 +40,11 @@ def free_ports(count):
 
 @contextlib.contextmanager
 def processes():
-    """Start commands in folders; whatever still runs at the end is ended by its id."""
+    """Start commands in folders, as typed or forked; whatever still runs at the end is ended by its id."""
     running = []
 
-    def start(words, folder):
-        process = subprocess.Popen(
+    def start(words, folder, typed=False):
+        process = Started(words, folder) if not typed else subprocess.Popen(
             [sys.executable, "-m", "netdp", *words], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True, env=os.environ | {"PYTHONUNBUFFERED": "1"},
         )  # fmt: skip
@@ -246,12 +250,13 @@ def looked(run, folder, process, errors):
     assert "birch" not in text
 
 
-def test_stopped_by_a_signal_it_goes_on_and_afterwards_shows_the_answer_again(run, pair):
+def test_stopped_by_a_signal_it_goes_on_and_afterwards_shows_the_answer_again(run, pair, monkeypatch):
     words = ("peer", "run", "study.toml", "--home", "home", "--data", "waits.csv")
     ash, birch = pair
     with processes() as start:
         for number, status in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
-            first, errors = start((*words, "--log", "peer.log", "--metrics", "127.0.0.1:0"), ash), []
+            asked, typed = (*words, "--log", "peer.log", "--metrics", "127.0.0.1:0"), number == signal.SIGTERM
+            first, errors = start(asked, ash, typed), []
             listening(first, errors)
             looked(run, ash, first, errors)
             first.send_signal(number)
@@ -272,13 +277,14 @@ def test_stopped_by_a_signal_it_goes_on_and_afterwards_shows_the_answer_again(ru
         assert told[0]["digest"] == told[1]["digest"]
         assert [one["contributed"] for one in told] == [1, 1]
         assert (ash / "frames").stat().st_size > 0
-        code, out, err = finish(start((*words, "--json"), ash))  # alone, later
-        again = json.loads(out)
-        assert (code, again["digest"], again["contributed"]) == (0, told[0]["digest"], 1)
-        assert "the answer is here already" in err
-        code, out, err = finish(start((*words, "--quiet"), ash))
-        assert (code, err) == (0, "")
-        assert "The mean of 'minutes' over the parties, clipped to 0 … 120:" in out
+    monkeypatch.chdir(ash)  # alone, later
+    code, out, err = run(*words, "--json")
+    again = json.loads(out)
+    assert (code, again["digest"], again["contributed"]) == (0, told[0]["digest"], 1)
+    assert "the answer is here already" in err
+    code, out, err = run(*words, "--quiet")
+    assert (code, err) == (0, "")
+    assert "The mean of 'minutes' over the parties, clipped to 0 … 120:" in out
 
 
 # ── the walk-through ──

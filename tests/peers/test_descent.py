@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 from netdp.errors import NetdpError, Refused
+from netdp.graphs import Graph
 from netdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from netdp.peers import exchange
 from netdp.peers import learner as learners
@@ -31,7 +32,9 @@ from netdp.peers.log import fields_of
 from netdp.peers.messages import Announce, Held, Hello, Item, Key, Kind, Pull, roster_body, roster_digest, signed_bytes
 from netdp.peers.party import Party
 from netdp.peers.peer import Peer
+from netdp.peers.reasons import reason_of
 from netdp.peers.rejections import Reason
+from netdp.peers.spreads.descent import Descending
 from netdp.peers.streams import Words
 from netdp.peers.study import Study
 from netdp.peers.transport.base import RealClock
@@ -291,6 +294,84 @@ def test_no_patience_makes_an_old_folder_speak_again(believes, monkeypatch):
             assert not trial.accused
     finally:
         trial.close()
+
+
+@pytest.mark.parametrize("heeds", [True, False])
+def test_an_honest_holder_who_is_no_neighbour(row, monkeypatch, heeds):
+    """Beyond docs/guarantees.md#held-in-our-name: only a party further off holds the step that an old folder has forgotten.
+
+    The only neighbour was started again from before it held that step, and a cheat says another step than in the life before.
+    Nobody proves anything; but a step of another model comes by, and none is drawn beside it. Who draws says a second y.
+    """
+    old, neighbour, far, cheat = 0, 1, 2, 3
+    apart = Graph.from_edges(5, [(old, neighbour), (neighbour, far), (neighbour, cheat), (far, cheat), (far, 4)])
+    second_life = []
+
+    def twist(u, to, message):
+        if not isinstance(message, Item) or message.key.kind != Kind.STEP:
+            return message
+        key, body = message.key, message.body
+        if not second_life:
+            return None if key.author == cheat and key.index > 2 else message  # holds everybody up at iteration 3
+        if (u, to) == (cheat, neighbour):
+            return signed(trial, key, body[:-2] + bytes([body[-2] ^ 0x10]) + body[-1:]) if key.author == cheat else None
+        return message
+
+    if not heeds:
+        agree = Descending._agree
+        monkeypatch.setattr(
+            Descending, "_agree", lambda self, t, bodies, *rest: self._me not in bodies or agree(self, t, bodies, *rest)
+        )
+    trial = calm(row("apart", graph=apart), twist=twist)
+    many_rows(trial, 8)
+    forgotten, inner, copied = Key(Kind.STEP, 1, old, 3), trial.flush, trial.folder / "old.db"
+
+    def flush(u):
+        """Every message in a frame of its own, as long steps are."""
+        for pair in [] if trial.parties[u] is None else trial.parties[u].outbox():
+            if trial.parties[u] is not None:
+                trial.parties[u]._exchange._out = [pair]
+                inner(u)
+        inner(u)
+
+    trial.flush = flush
+
+    def steps_of(u):
+        return 0 if trial.parties[u] is None else trial.parties[u].steps_made
+
+    try:
+        for u in range(trial.n):
+            trial.at(0.0, trial.start, u)
+        while steps_of(old) < 2:
+            one_event(trial)
+        trial.peers[old].store._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        shutil.copy(trial.file(old), copied)
+        while forgotten not in trial.parties[far]._held or steps_of(neighbour) < 3:
+            one_event(trial)
+        second_life.append(True)
+        for u in (old, neighbour):
+            trial.kill(u)
+        for file in trial.folder.glob(f"p{old}.db*"):
+            file.unlink()
+        shutil.copy(copied, trial.file(old))
+        trial.stop(far, 1.0)
+        trial.at(0.1, trial.start, neighbour)
+        trial.at(0.2, trial.start, old)
+        with contextlib.nullcontext() if heeds else contextlib.suppress(NetdpError):
+            trial.run(until=trials.HORIZON, alive=range(trial.n))
+        assert len(trial.words.said[forgotten]) == (1 if heeds else 2)
+        if heeds:
+            assert reason_of(trial.told[old]["reason"]) == "models-differ"
+    finally:
+        trial.close()
+
+
+def test_what_is_held_of_one_attempt_keeps_no_other_waiting(training):
+    trial, party, _ = training
+    party._steps[2] = 3  # somebody proves a step of attempt 2
+    assert [party._moment(attempt).claimed for attempt in (1, 2)] == [0, 3]
+    party.attempt = 2
+    assert party._moment(1).claimed == 0
 
 
 def boastful(liar, ahead):

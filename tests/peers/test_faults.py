@@ -5,6 +5,7 @@ hold: docs/guarantees.md#real-peers, docs/threat-model.md.
 """
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ SINGLE = [
     ("randomized-gossip", "gone"),
     ("shuffle", "pause"),
 ]
+BRIEF = {"gather": 4.0, "patience": 1.0}
 
 
 def run(row, fault, folder):
@@ -43,9 +45,10 @@ def test_everything_at_once(tmp_path, row):
 
 @pytest.mark.parametrize(("row", "name"), [(row, name) for row, name in SINGLE if row in matrix.protocols()])
 def test_one_fault(tmp_path, row, name):
-    """A fault that the mixture cannot hold, on one protocol each."""
+    """A fault that the mixture cannot hold, on one protocol each: its first run, in less time than the whole matrix has."""
     (fault,) = [fault for fault in matrix.FAULTS if fault.name == name]
-    run(row, fault, tmp_path)
+    options = fault.options | BRIEF if fault.options else {}  # where giving up is a clean end
+    run(row, replace(fault, plans=lambda n: fault.plans(n)[:1], options=options), tmp_path)
 
 
 def test_every_protocol_has_a_row():

@@ -275,6 +275,33 @@ def test_nothing_is_contributed_where_a_neighbour_holds_our_contribution():
     assert book.items[mine].body == body
 
 
+@pytest.mark.parametrize("sealed", [True, False])
+def test_a_contribution_that_never_comes_back_counts_as_one_of_ours(sealed):
+    """An old folder whose only link shows its contribution to attempt 1 and keeps it: no other attempt gets one, and it is said."""
+    everybody = tuple(range(5))
+    world = _world.World(graphs.complete(5), attempts=2, absent=2)
+    world.start(0)
+    party, book = world.parties[0], world.books[0]
+    mine = _world.signed(Key(Kind.CONTRIBUTION, 1, 0), roster_digest(everybody) + b"what was sent before")
+
+    def others_vote(attempt, roster, now):
+        said = [_world.signed(Key(Kind.VOTE, attempt, u), roster_body(roster)) for u in roster if u]
+        party.received(1, said, now)
+
+    party.linked(1, 0.0)
+    party.received(1, [Hello(party.terms.study, "", (mine.key,), proofs=(Held.of(mine),))], 0.1)
+    assert [reason_of(note) for note in party.notes] == ["older-folder"]
+    others_vote(1, everybody if sealed else everybody[:4], 0.2)
+    for attempt, roster in ((2, everybody[:4]), (3, everybody[:3])):
+        party.tick(now := party.deadline + 1)
+        others_vote(attempt, roster, now)
+    assert book.spent == []
+    assert max(key.attempt for key in book.items) == 1  # no further vote
+    assert reason_of(party.outcome.reason) == "older-folder"
+    assert "netdp ledger admit" in party.outcome.reason
+    assert party.outcome.contributed == 1
+
+
 @pytest.mark.parametrize("lie", ["nothing", "forged", "of another", "of another key"])
 def test_who_only_says_that_it_holds_our_contribution_is_not_believed(lie):
     """No proof, a forged one, somebody else's, one of another key: named once, and all goes on."""

@@ -66,7 +66,8 @@ def hamilton(graph: Graph) -> Any:
     """W_uv = 1/max(d_u, d_v) on edges, the rest on the diagonal: the matrix of Muffliato's Table 1.
 
     The paper's experiments use a "Hamilton scheme" that it does not define; its Table 1 names min(1/d_v, 1/d_w), which is taken
-    for it here. It sends more than Metropolis, and on regular bipartite graphs (even rings, tori, hypercubes) too much: −1 is an
+    for it here. (The authors' code of the figures comes out as Metropolis: netdp.reproduce.muffliato.)
+    It sends more than Metropolis, and on regular bipartite graphs (even rings, tori, hypercubes) too much: −1 is an
     eigenvalue there and gossip swings for ever. The lazy one converges everywhere.
 
     >>> from netdp.graphs import path

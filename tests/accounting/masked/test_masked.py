@@ -20,6 +20,7 @@ from netdp.accounting.masked.sums import component_curve, component_delta, compo
 from netdp.errors import InvalidValue
 from netdp.privacy import Claim, gaussian_delta
 from netdp.protocols.masked import add_pads, reduced
+from netdp.reproduce.ours.precision import PRIMES, delta_of_an_average
 
 # ── the theorem, enumerated ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -312,25 +313,6 @@ def test_what_got_lost_on_the_way_does_not_matter():
 
 
 # ── why pads are needed ───────────────────────────────────────────────────────────────────────────────────────────────
-
-PRIMES = (5, 7, 11, 13)
-
-
-def delta_of_an_average(steps):
-    """δ(0.5) about party 4 from y₁/5 + y₂/7 + y₃/11 + y₄/13 in exact arithmetic, values Δ = σ/2 apart, σ = `steps`."""
-    weights = [math.prod(PRIMES) // p for p in PRIMES]
-    reach = 12 * steps
-    one = np.exp(-(np.arange(-reach, reach + 1) ** 2) / (2.0 * steps**2))
-    one /= one.sum()
-    law = np.ones(1)
-    for weight in weights:
-        grown = np.zeros(len(law) + 2 * reach * weight)
-        for place, p in enumerate(one):
-            grown[place * weight : place * weight + len(law)] += p * law
-        law = grown
-    shift = weights[3] * (steps // 2)
-    after, before = np.append(np.zeros(shift), law), np.append(law, np.zeros(shift))
-    return np.maximum(after - math.exp(0.5) * before, 0.0).sum()
 
 
 @pytest.mark.parametrize(

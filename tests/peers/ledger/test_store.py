@@ -7,9 +7,10 @@ import shutil
 import signal
 import sqlite3
 import stat
-import subprocess
 import sys
 import textwrap
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -18,6 +19,10 @@ from netdp.peers.identity import Identity
 from netdp.peers.ledger.database import TRIGGERS, StoreFailed, trigger
 from netdp.peers.ledger.entries import START, Entry, LedgerBroken, head_message, link
 from netdp.peers.ledger.store import Store
+
+sys.path.append(str(Path(__file__).parents[2] / "cli"))  # children of the fork server get this path, too
+
+from started import Started
 
 STUDY = hashlib.sha256(b"waits").digest()
 
@@ -320,14 +325,16 @@ def test_a_damaged_file_gives_an_error_of_ours_or_is_whole(filled, people, start
 
 
 def run_child(code, *words):
-    """Another process that runs `code` with the names of this file; its output, and how it ended."""
+    """Another process that runs `code` with the names of this file; its output, its errors, and how it ended."""
+    child = child_with(code, *words)
+    out, err = child.communicate(timeout=120)
+    return SimpleNamespace(stdout=out, stderr=err, returncode=child.returncode)
+
+
+def child_with(code, *words):
+    """Another process, started and not waited for."""
     head = f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r}); from test_store import *; words = sys.argv[1:]\n"
-    return subprocess.run(
-        [sys.executable, "-c", head + textwrap.dedent(code), *map(str, words)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    return Started(words, script=head + textwrap.dedent(code))
 
 
 def test_a_write_that_the_system_cuts_short(filled, people):
@@ -341,7 +348,7 @@ def test_a_write_that_the_system_cuts_short(filled, people):
         except StoreFailed as error:
             print("refused")
     """
-    found = run_child("from pathlib import Path\n" + textwrap.dedent(code), filled, people["ann"].home)
+    found = run_child(code, filled, people["ann"].home)
     assert found.stdout == "refused\n", found.stderr
     with Store.open(filled, sign=people["ann"].sign) as store:
         assert store.verify(people["ann"].card).rows == 4
@@ -353,7 +360,6 @@ def test_a_write_that_the_system_cuts_short(filled, people):
 
 def test_killed_right_after_spend_returns_both_are_there(filled, people):
     code = """
-        from pathlib import Path
         store = Store.open(words[0], sign=Identity.load(Path(words[1])).sign)
         spend(store, 5)
         os.kill(os.getpid(), signal.SIGKILL)
@@ -370,7 +376,6 @@ def test_killed_right_after_spend_returns_both_are_there(filled, people):
 def test_killed_before_spend_is_done_neither_is_there(filled, people, moment):
     """Within: while the head is being signed, in the middle of the transaction. At the commit: all rows are written."""
     code = """
-        from pathlib import Path
         moment = words[2]
         me = Identity.load(Path(words[1]))
 
@@ -396,25 +401,21 @@ def test_killed_before_spend_is_done_neither_is_there(filled, people, moment):
 def test_killed_at_any_moment_everything_that_was_reported_is_there(path, people):
     """The child says when a spend has returned; it is killed in the midst of its work."""
     home = people["ann"].home
-    code = f"""
-import sys; sys.path.insert(0, {os.path.dirname(__file__)!r})
-from test_store import *
-from pathlib import Path
-store = Store.open(sys.argv[1], sign=Identity.load(Path(sys.argv[2])).sign)
-attempt = len(store.entries())
-while True:
-    attempt += 1
-    spend(store, attempt, b"x" * 20_000)
-    print(attempt, flush=True)
-"""
+    code = """
+        store = Store.open(words[0], sign=Identity.load(Path(words[1])).sign)
+        attempt = len(store.entries())
+        while True:
+            attempt += 1
+            spend(store, attempt, b"x" * 20_000)
+            print(attempt, flush=True)
+    """
     reported = 0
     for enough in (1, 7, 20):
-        child = subprocess.Popen([sys.executable, "-c", code, path, home], stdout=subprocess.PIPE, text=True)
+        child = child_with(code, path, home)
         lines = [int(child.stdout.readline()) for _ in range(enough)]
         child.kill()
-        lines += [int(line) for line in child.stdout.read().splitlines() if line.strip()]
-        child.wait()
-        child.stdout.close()
+        rest, _ = child.communicate()
+        lines += [int(line) for line in rest.splitlines() if line.strip()]
         reported = max(lines)
         with Store.open(path, sign=people["ann"].sign) as store:
             rows = store.verify(people["ann"].card).rows
@@ -424,16 +425,12 @@ while True:
 
 
 def test_the_lock_of_another_process_names_it(path):
-    code = f"""
-import sys; sys.path.insert(0, {os.path.dirname(__file__)!r})
-from test_store import *
-store = Store.open(sys.argv[1])
-print("open", flush=True)
-sys.stdin.read()
-"""
-    child = subprocess.Popen(
-        [sys.executable, "-c", code, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+    code = """
+        store = Store.open(words[0])
+        print("open", flush=True)
+        signal.pause()
+    """
+    child = child_with(code, path)
     assert child.stdout.readline() == "open\n"
     with pytest.raises(StoreFailed, match=f"in use by process {child.pid}; a peer runs once"):
         Store.open(path)

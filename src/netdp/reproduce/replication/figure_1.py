@@ -40,7 +40,7 @@ def crossing() -> int:
     """From which n on the later theorem is below local DP composed in the same way.
 
     >>> crossing()
-    17
+    15
     """
     return next(n for n in range(2, 10_000) if network(n) < local(n))
 
