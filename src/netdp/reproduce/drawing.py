@@ -136,12 +136,14 @@ def draw(figure: Any, axes: Any, panel: Panel) -> None:
             low = np.where(np.isnan(part["low"]), part["y"], part["low"])
             high = np.where(np.isnan(part["high"]), part["y"], part["high"])
             axes.fill_between(part["x"], low, high, color=colour, alpha=0.15, linewidth=0)
+    if panel.limits is not None:
+        if panel.log_y:
+            axes.set_yscale("log")
+        axes.set_ylim(*panel.limits)
     for wanted, name, axis in ((panel.log_x, "x", axes.xaxis), (panel.log_y, "y", axes.yaxis)):
         if wanted:
             getattr(axes, f"set_{name}scale")("log")
             _plain_ticks(axis)
-    if panel.limits is not None:
-        axes.set_ylim(*panel.limits)
     axes.set_xlabel(panel.x)
     axes.set_ylabel(panel.y)
     if panel.series:
