@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from netdp.privacy import ProfileCurve, _losses
+from netdp.privacy import ProfileCurve, _losses, gaussian_delta
 from netdp.privacy._convolved import Moments, convolved
 from netdp.privacy._losses import Composition, LossGrid
 
@@ -77,3 +77,14 @@ def test_a_transform_says_what_convolutions_say(monkeypatch):
     assert telling.sum() > 100
     assert (two[telling] >= one[telling] * (1 - 1e-8)).all()
     assert (two[telling] <= one[telling] * (1 + 1e-5)).all()
+
+
+def test_what_is_lost_for_certain_costs_no_memory():
+    """Where hardly any finite mass is left, the window lies in the support and the answer is δ = 1."""
+    eps = np.linspace(0.0, 5.0, 100)
+    one = ProfileCurve(eps, np.minimum(np.asarray(gaussian_delta(0.5, eps)) + 0.05, 1.0))
+    grid = LossGrid.from_profile(eps, np.asarray(one.delta(eps)), 1e-2)
+    for times in (600, 640, 680, 1000):
+        first, last = Moments([(grid.masses, grid.low, times)]).window(0.0, 0.0, 1e-14)
+        assert times * grid.low <= first <= last <= times * (grid.low + grid.masses.size - 1)
+    assert float(one.self_compose(1000, 1e-2).delta(1.0)) == 1.0

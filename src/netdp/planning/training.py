@@ -51,6 +51,7 @@ class TrainingPlan:
     edge        how far the steps can lead in units of where noise leads, see `netdp.planning.training_rules`
     expected    the edge times the part of a gradient that all agree on, as on the tables tried
     warnings    why this will hardly work, if so
+    rows        about how many rows a party has, if settings were chosen by it; public
     """
 
     protocol: MaskedDescent
@@ -62,6 +63,7 @@ class TrainingPlan:
     expected: float
     warnings: tuple[str, ...]
     ranges: MaskedSum | None = None
+    rows: int | None = None
 
     @property
     def before(self) -> tuple[MaskedSum, ...]:
@@ -81,6 +83,12 @@ class TrainingPlan:
             )
             if one is not None
         )
+        if self.rows is not None:
+            more = (
+                *more,
+                f"about how many rows parties have ({self.rows:,} each at most, as stated) is public: clip, step and sampling may "
+                "have been chosen by it",
+            )
         return replace(
             found,
             curve=everywhere(composed(self.protocol, self.before, self.colluders), (self.protocol.n,)),
@@ -218,5 +226,5 @@ def plan_training(
     weak = weak_words(epsilon)
     warnings = expected.warnings if weak is None else (weak, *expected.warnings)
     return TrainingPlan(
-        protocol, scaling, epsilon, delta, colluders, expected.edge, expected.expected, warnings, ranges
+        protocol, scaling, epsilon, delta, colluders, expected.edge, expected.expected, warnings, ranges, each
     )

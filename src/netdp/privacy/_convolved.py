@@ -70,6 +70,9 @@ class Moments:
         """First and last place between which all but 2·rare of e^{tilt·i − log_scale}·c lies."""
         full = [sum(times * int(places[end]) for places, _, times in self.parts) for end in (0, -1)]
         lost = -math.log(rare) + 1e-3  # far above the rounding of K
+        if float(self.logs(np.array([tilt]))[0]) - log_scale + lost <= 0:  # all of it is rare: any place will do
+            place = min(max(0, full[0]), full[1])
+            return place, place
         spread = max(1.0, self._spread(tilt))
         near = math.sqrt(2 * lost) / spread
         ends = []
@@ -79,10 +82,9 @@ class Moments:
                 found = (self.logs(tilt + sign * t) - log_scale + lost) / t  # sign·place
                 best = int(np.argmin(found))
                 t = np.geomspace(t[max(best - 1, 0)], t[min(best + 1, len(t) - 1)], 9)
-            place = float(found[best])
-            ends.append(sign * place)
-        first = max(full[0], math.floor(max(ends[0], full[0])))
-        last = min(full[1], math.ceil(min(ends[1], full[1])))
+            ends.append(sign * float(found[best]))
+        first = math.floor(min(max(ends[0], full[0]), full[1]))
+        last = math.ceil(max(min(ends[1], full[1]), full[0]))
         return min(first, last), max(first, last)
 
     def _spread(self, tilt: float) -> float:

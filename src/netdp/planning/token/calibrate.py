@@ -31,7 +31,6 @@ def calibrate_walk(
     *,
     adjacency: str = "replace",
     tolerance: float = TOLERANCE,
-    guess: float | None = None,
     rounding: Callable[[float], float] = float,
 ) -> P:
     """The same protocol with the smallest σ (within `tolerance`, 0.1 %) whose certified loss is at most ε at δ.
@@ -72,7 +71,7 @@ def calibrate_walk(
                 sigma = min(sigma, rounding(smallest(loss(which), epsilon, sigma, tolerance)))
         return sigma
 
-    sigma = 1.5 * _guess(walk, epsilon, delta) if guess is None else guess
+    sigma = 1.5 * _guess(walk, epsilon, delta)
     found: list[float] = []
     for who in reversed(worst_chances(walk, colluders)):  # from the heaviest; the lightest may need no noise at all
         if found:

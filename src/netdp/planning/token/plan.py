@@ -86,17 +86,15 @@ def plan_token(
     epsilon, delta = checked_target(epsilon, delta)
     against = "any single user" if colluders == 1 else f"any {colluders} users together"
     options = []
-    guess = None
     for sender, name in _WALKS.items():
         walk = WalkSum(n, visits * n, sigma=1.0, sender=sender, sensitivity=sensitivity)
         # rounded before all bounds are looked at: what is found then is what is promised, and not computed again
-        found = calibrate_walk(walk, epsilon, delta, colluders, tolerance=0.003, guess=guess, rounding=rounded_up)
+        found = calibrate_walk(walk, epsilon, delta, colluders, tolerance=0.003, rounding=rounded_up)
         promise = _against_anybody(account(found, list(range(colluders))), n, colluders)
         while promise.worst_epsilon(delta) > epsilon:
             # bounds computed on a grid need not fall with every last digit of σ: the next ones will do
             found = found.replace(sigma=rounded_up(found.sigma * (1 + TOLERANCE / 2)))
             promise = _against_anybody(account(found, list(range(colluders))), n, colluders)
-        guess = found.sigma
         options.append(Option(name, found, promise, expected_error(found), float(visits)))
     most = float(gaussian_mu(epsilon, delta))
     if colluders == 1 and n >= 3:
