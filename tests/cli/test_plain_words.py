@@ -13,6 +13,8 @@ from netdp.cli import progress
 from netdp.cli.peer_words import outcome_lines
 from netdp.learn import GossipLogisticRegression, LogisticRegression
 from netdp.peers.hand import Pen
+from netdp.peers.identity import Identity
+from netdp.peers.ledger.entries import Entry
 from netdp.peers.ledger.policy import Policy
 from netdp.peers.ledger.store import Store
 from netdp.peers.peer import spent, steps_in
@@ -39,8 +41,6 @@ def settled(tmp_path):
 
 def contribute(study, folder, name="ann", result=None):
     """A party publishes, and is broken off, or has its result."""
-    from netdp.peers.identity import Identity
-
     one, everybody = Identity.load(folder / name), tuple(range(study.n))
     with Store.open(folder / name / "peer.db", sign=one.sign) as store:
         pen = Pen(one, study, store, study.task.rows([{"x": "3"}]))
@@ -115,9 +115,38 @@ def test_a_folder_says_what_was_spent_there_and_how_to_go_on(settled, tmp_path):
     assert Study.read(folder / "study.toml").hash == study.hash
     contribute(other, folder, "bob")
     assert spent_before(folder, draft, data).count("to go on with") == 2
-    contribute(other, folder, "cy", result={"ok": True})
+    contribute(other, folder, "cy", result={"ok": True})  # bob can still get it from cy
+    assert spent_before(folder, draft, data).count("to go on with") == 2
+    assert place_for(folder).name == "study-3.toml"
+    with Store.open(folder / "bob" / "peer.db") as store:
+        store.set_result(other.hash, {"ok": True})
     assert spent_before(folder, draft, data).count("to go on with") == 1
     assert place_for(folder).name == "study-2.toml"
+    (folder / "study-2.toml").write_text("half a stu", "utf-8")
+    assert place_for(folder).name == "study-3.toml"
+
+
+def test_a_ledger_that_cannot_be_read_is_named_and_its_study_is_kept(settled, tmp_path):
+    draft, study, folder = settled
+    contribute(study, folder)
+    (folder / "ann" / "peer.db").chmod(0o644)  # refused: others could read it
+    said = spent_before(folder, draft, tmp_path / "my numbers.csv")
+    assert f"what ann spent before in {folder} is not known: its ledger cannot be read" in said
+    assert f"--folder {folder} --data '{tmp_path}/my numbers.csv'" in said  # as a shell reads it
+    assert place_for(folder).name == "study-2.toml"
+
+
+def test_who_has_spent_most_is_named_not_who_took_part_most_often(settled, tmp_path):
+    draft, _, folder = settled
+    for name, shares in (("ann", (10**12, 10**12)), ("bob", (10**6,))):  # the shares of noise: bob has spent far more
+        one = Identity.load(folder / name)
+        with Store.open(folder / name / "peer.db", sign=one.sign) as store:
+            for i, share in enumerate(shares, 1):
+                of, loss = bytes([i]) * 32, {"kind": "masked-sum", "share": share, "distance": 1000, "dimension": 1}
+                entry = Entry("2026-11-16T10:00:00Z", of.hex(), "x", 1, NAMES, name, "party", 1e-6, loss)
+                store.put_vote(of, 1, b"", b"")
+                store.spend(of, 1, (2, 1, 0, 0), b"body", b"", entry, b"")
+    assert "have spent before, bob epsilon " in spent_before(folder, draft, tmp_path)
 
 
 # ── what was published ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -6,8 +6,14 @@ import tomllib
 
 import pytest
 
+from netdp.peers.identity import Identity
+from netdp.peers.ledger.entries import entry_of
+from netdp.peers.ledger.store import Store
+from netdp.peers.peer import prepare
+from netdp.peers.settle import settle
 from netdp.peers.study import Scaling, Study, Training
-from netdp.peers.study.in_two import scaling_epsilon, total_epsilon
+from netdp.peers.study.in_two import plan_training_after, scaling_epsilon, total_epsilon
+from netdp.peers.study.schema_file import read_answer, read_schema, scaled_by
 
 SCHEMA = 'label = "ill"\nclasses = ["no", "yes"]\n\n[features]\nage = [0, 120]\nsex = ["f", "m"]\n'
 WHO = ("--n", "3", "--max-records", "100")
@@ -53,6 +59,36 @@ def test_from_a_schema_to_a_scaled_training_with_one_total(run, folder):
     assert second.task.features[0].centre == first.answer([-15.0, -80.0, 100.0])["features"][0]["centre"]
 
 
+def test_who_holds_no_entry_of_the_study_that_is_named_is_told(run, folder):
+    """Before it signs, and when it runs; not if its ledger holds that study."""
+    task = Scaling(features=[{"name": "age", "range": [0, 120]}], max_records=100)
+    first = Study.plan("w", task, ["a", "b", "c"], graph="complete:3", epsilon=0.5, delta=1e-6)
+    result(first, folder / "r.json")
+    (folder / "scaled.toml").write_text(scaled_by("schema.toml", read_answer("r.json")), "utf-8")
+    asked = Training(**read_schema("scaled.toml"), max_records=100, held_out=0.1)
+    draft = plan_training_after("t", asked, ["a", "b", "c"], epsilon=2.0, delta=1e-6, graph="complete:3", iterations=5)
+    _, path = settle(draft, folder / "homes")
+    (folder / "rows.csv").write_text("age,sex,ill\n50,f,no\n60,m,yes\n", "utf-8")
+    said = f"this party took no part in the study {first.hash.hex()[:16]}…"
+    for name in ("a", "b"):
+        home = folder / "homes" / name
+        one, held = Identity.load(home), name == "b"
+        if held:
+            entry = entry_of(first, 1, range(3), 1)
+            with Store.open(home / "peer.db", sign=one.sign) as store:
+                store.put_vote(first.hash, 1, b"", b"")
+                store.spend(first.hash, 1, (2, 1, 0, 0), b"body", b"", entry, b"")
+        status, out, err = run("study", "sign", str(path), "--home", str(home))
+        assert status == 0, err
+        assert (said in out) != held
+        assert json.loads(run("study", "sign", str(path), "--home", str(home), "--json")[1])["warnings"] == (
+            [] if held else [line for line in out.splitlines() if said in line]
+        )
+        peer = prepare(home, path, folder / "rows.csv")
+        assert any(said in note for note in peer.party.notes) != held
+        peer.store.close()
+
+
 def test_a_training_by_ranges_alone_is_told_that_scaling_may_help(run, folder):
     status, out, err = run("study", "new", "Ill", "--schema", "schema.toml", *WHO, "--iterations", "5")
     assert status == 0, err
@@ -78,6 +114,7 @@ def test_a_training_by_ranges_alone_is_told_that_scaling_may_help(run, folder):
             "between 0 and 1, got 2",
         ),
         (("--task", "scaling", "--schema", "schema.toml", "--total", "1", "--epsilon", "2", *WHO), "give one"),
+        (("--task", "scaling", "--schema", "schema.toml", "--total", "2", "--epsilon", "1.0", *WHO), "give one"),
         (("--schema", "schema.toml", "--total", "1", *WHO), "names none"),
         (
             ("--task", "mean", "--column", "x", "--bounds", "0,1", "--total", "1", "--n", "3"),

@@ -103,6 +103,13 @@ def test_standardising_is_composed_not_added():
     assert "means and mean squares" in str(plan.guarantee.assumptions)
 
 
+def test_that_rows_are_public_is_an_assumption_where_settings_were_chosen_by_them():
+    words = "about how many rows parties have (16 each at most, as stated) is public"
+    for rows in (16, None):
+        plan = plan_training(64, 5, 1.0, 1e-6, rows=rows, iterations=10)
+        assert (words in str(plan.guarantee.assumptions)) == (rows is not None)
+
+
 def test_standardising_with_sampling():
     plan = plan_training(30, 9, 2.0, 1e-5, features=8, unit="record", rows=100, sampling=0.25, iterations=20)
     assert plan.guarantee.worst_epsilon(1e-5) <= 2.0

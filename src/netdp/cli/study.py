@@ -144,7 +144,10 @@ def new(
         int | None,
         typer.Option("--links-seed", help="Seed of the random links; by default one that nobody knew before."),
     ] = None,
-    epsilon: Annotated[float, typer.Option("--epsilon", help="At most so much is lost about anybody.")] = 1.0,
+    epsilon: Annotated[
+        float | None,
+        typer.Option("--epsilon", help="At most so much is lost about anybody; 1 if left out.", show_default=False),
+    ] = None,
     total: Annotated[
         float | None,
         typer.Option(
@@ -274,7 +277,8 @@ def new(
     study = watched("looking for the least noise that keeps the promise", planner(question, epsilon, total, share))(
         name, question, names,
         graph=network,
-        epsilon=epsilon if total is None else total, delta=delta, colluders=colluders, attempts=attempts, absent=absent,
+        epsilon=next(one for one in (total, epsilon, 1.0) if one is not None),
+        delta=delta, colluders=colluders, attempts=attempts, absent=absent,
         kind=protocol, spread=spread,
         steps=steps, tokens=tokens, rounds=rounds, wakes=wakes, pace=pace, refresh=refresh, reporting=reporting, laziness=laziness,
         cover=cover, curator=curator, iterations=iterations, clip=clip, step=step, sampling=sampling, chunk=chunk,
@@ -341,7 +345,7 @@ def sign(
     `netdp peer run` is what refuses it.
     """
     from .training import use_code
-    from .verdict import policy_verdict
+    from .verdict import policy_verdict, unheld_lines
 
     with working("computing what others can learn"):
         from netdp.peers.identity import Identity
@@ -351,14 +355,16 @@ def sign(
         identity = Identity.load(home)
         study = Study.read(file)
         verdict, said = policy_verdict(study, home, identity.card.name) if study.is_complete else (None, [])
+        unheld = unheld_lines(study, home, identity.card.name)
         told = [] if json else lines(facts(study))
     if not json:
-        print("\n".join([*told, "", *said, *([""] if said else [])]))
+        print("\n".join([*told, "", *said, *([""] if said else []), *unheld]))
     if isinstance(study.task, Training):
         use_code(code)
         study.task.check_source()  # who signs for code has that very file; nothing of it runs
     path = signatures.write(file, identity.card.name, signatures.sign(study, identity))
-    data = {"study": study.hash.hex(), "party": identity.card.name, "signature": str(path), "policy": verdict}
+    data: dict[str, Any] = {"study": study.hash.hex(), "party": identity.card.name, "signature": str(path)}
+    data |= {"policy": verdict, "warnings": unheld}
     _show(data, [f"Signed by {identity.card.name}: {path}"], json)
 
 

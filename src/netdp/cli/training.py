@@ -177,7 +177,7 @@ def training(
     return Training(**fields)
 
 
-def planner(question: Any, epsilon: float, total: float | None, share: float | None) -> Callable[..., Study]:
+def planner(question: Any, epsilon: float | None, total: float | None, share: float | None) -> Callable[..., Study]:
     """How a study is planned: for an ε of its own, or for a total that scaling and training share."""
     from functools import partial
 
@@ -191,7 +191,7 @@ def planner(question: Any, epsilon: float, total: float | None, share: float | N
         )
     if total is None:
         return Study.plan
-    if epsilon != 1.0:
+    if epsilon is not None:
         raise InvalidValue(
             f"--epsilon {epsilon:g} and --total {total:g}: the total says what is left for this study; give one"
         )

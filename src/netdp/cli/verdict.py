@@ -40,6 +40,29 @@ def policy_verdict(study: Study, home: Path, name: str) -> tuple[dict[str, Any] 
     return {"allowed": problem is None, "delta": policy.delta, "limits": [one.to_dict() for one in found]}, lines
 
 
+def unheld_lines(study: Study, home: Path, name: str) -> list[str]:
+    """That this party's ledger does not hold the study which is said to have scaled the columns; nothing if it does."""
+    from netdp.errors import NetdpError
+    from netdp.peers.ledger.store import Store
+    from netdp.peers.study.in_two import unheld_words
+
+    ledger = home / "peer.db"
+    if name not in study.names:
+        return []
+    try:
+        if not ledger.exists():
+            said = unheld_words(study, lambda study: ())
+        else:
+            with Store.open(ledger, read_only=True) as store:
+                said = unheld_words(study, store.entries_of)
+    except NetdpError as unread:
+        if (said := unheld_words(study, lambda study: ())) is not None:
+            said = (
+                f"whether this party took part in the study that is named for centres and scales is not known: {unread}"
+            )
+    return [] if said is None else [f"WARNING: {said}."]
+
+
 def _line(verdict: Verdict) -> str:
     """One limit: what would be used of it, and what would be left.
 

@@ -43,11 +43,15 @@ def _before(scaled: Mapping[str, Any] | None) -> list[str]:
     """What was spent before training, on the scale of the columns."""
     if scaled is None:
         return []
+    held = (
+        "computed as each party's ledger adds them up, and certified as they are"
+        if scaled.get("entered")
+        else "the party that wrote this took no part in that study, by its ledger: the sum is what the study states"
+    )
     return [
         f"- Before it, the study {scaled['study'][:16]}… found centres and scales of the columns, with noise: ε = "
         f"{rounded_up(scaled['epsilon'], 4):g} at δ = {scaled['delta']:g}. **Both together: ε = {rounded_up(scaled['total'], 4):g} "
-        f"at δ = {scaled['delta']:g}** "
-        "(computed as each party's ledger adds them up, and certified as they are).",
+        f"at δ = {scaled['delta']:g}** ({held}).",
     ]
 
 
@@ -162,7 +166,7 @@ def _use(said: Mapping[str, Any]) -> list[str]:
 def _range(column: Mapping[str, Any]) -> str:
     if column.get("values"):
         return _some([str(value) for value in column["values"]])
-    scaled = f", scaled as {column['centre']:.6g} ± {column['scale']:.6g}" if column.get("centre") is not None else ""
+    scaled = f", scaled as {column['centre']:.15g} ± {column['scale']:.6g}" if column.get("centre") is not None else ""
     return f"{column['range'][0]:g} to {column['range'][1]:g}{scaled}"
 
 

@@ -110,7 +110,7 @@ class Column:
         'age (20 to 60, scaled as 45 ± 8)'
         """
         if self.range is not None:
-            about = "" if self.centre is None else f", scaled as {self.centre:.6g} ± {self.scale:.6g}"
+            about = "" if self.centre is None else f", scaled as {self.centre:.15g} ± {self.scale:.6g}"
             return f"{self.name} ({self.range[0]:g} to {self.range[1]:g}{about})"
         shown = (self.values or ())[:6]
         more = f", … {len(self.values or ())} values" if len(shown) < len(self.values or ()) else ""

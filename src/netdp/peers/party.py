@@ -16,9 +16,10 @@ its votes and contributions durable before anybody sees them):
   `attempts` times in all;
 - it contributes, and takes a step of training, only after it has asked its neighbours what they hold in its name, and takes
   that for its own. They prove it by this party's own signature; who has none is not believed, and named. So no lie makes it
-  silent, and no patience is needed to find out: docs/guarantees.md#held-in-our-name. (For a contribution, a neighbour that
-  cannot be reached for `grace` seconds is not waited for. Then a folder that was put back from a backup could draw anew; for
-  the same data that gives the same bytes. For a step of training all neighbours are waited for.)
+  silent, and no patience is needed to find out: docs/guarantees.md#held-in-our-name. While a contribution that is proved has
+  not come back, to whatever attempt, it contributes to none; if the time is over then, it votes no further and ends. (For a
+  contribution, a neighbour that cannot be reached for `grace` seconds is not waited for. Then a folder that was put back from
+  a backup could draw anew; for the same data that gives the same bytes. For a step of training all neighbours are waited for.)
 
 **Nothing is lost.** Items are passed on as long as somebody lacks them; on every new link both ends say what they hold
 (`Hello`), so a link may break and a party may come back at any time. A party leaves when all its neighbours hold the
@@ -91,7 +92,9 @@ class Party:
         self.attempt = 0
         self.deadline = now + terms.gather
         self._leave_by = self._stay_until = float("inf")
+        self._returned = False  # whether this folder may be an old copy
         for item in sorted(hand.own(), key=lambda item: item.key):
+            self._returned = True
             self._keep(item)
             if item.key.kind == Kind.STEP:  # it was made when the one before was over
                 self._completed[item.key.attempt] = max(self._completed[item.key.attempt], item.key.index - 1)
@@ -349,6 +352,11 @@ class Party:
             if own is not None:
                 raise _two_of_ours(peer, key)
             if key.kind == Kind.CONTRIBUTION:
+                if key not in self._claimed:
+                    self.notes.append(
+                        f"party {peer} shows our signature under a contribution to attempt {key.attempt}, which this folder does "
+                        "not know"
+                    )
                 self._claimed.add(key)
             elif key.index > self._steps[key.attempt]:
                 if key.index > self._completed[key.attempt] + 1:
@@ -418,6 +426,7 @@ class Party:
         if key.kind == Kind.VOTE:
             self._check_roster(key.author, roster_of(item.body))
         if key.author == self.me and key.kind in (Kind.VOTE, Kind.CONTRIBUTION, Kind.STEP):
+            self._returned = True
             self._hand.adopt(item, self._votes[key.attempt].get(self.me))
             self.notes.append(f"taken back from party {peer}: our own {key.kind.name.lower()} of attempt {key.attempt}")
         self._exchange.arrived(key)
@@ -539,7 +548,7 @@ class Party:
             spread = self._spreads[attempt]
             if spread.needs_own and attempt not in self._mine and self.me in spread.roster:
                 continue
-            moves = spread.advance(self._held, self._moment)
+            moves = spread.advance(self._held, self._moment(attempt))
             self.notes += moves.notes
             for peer, item in moves.addressed:
                 self._exchange.send_to(peer, item)
@@ -573,18 +582,22 @@ class Party:
         for peer in self._useless:
             self._useless[peer] = max(0, self._useless[peer] - 4 * len(members) * (completed - first))
 
-    @property
-    def _moment(self) -> Moment:
+    def _moment(self, attempt: int) -> Moment:
         linked = frozenset(peer for peer, link in self._exchange.links.items() if link.greeted)
         # a step is drawn only after every neighbour has answered: all are needed anyway, and another machine or another
         # version of torch may compute other gradients of the same rows, which must not leave under the same pads
         asked = self._greeted.issuperset(self.terms.neighbours)
-        return Moment(self._now, linked, asked, self._steps[self.attempt])
+        return Moment(self._now, linked, asked, self._steps[attempt], self._returned)
 
     @property
     def _has_asked(self) -> bool:
         """Whether the neighbours have said what they hold in our name, or were waited for long enough."""
         return self._greeted.issuperset(self.terms.neighbours) or self._now >= self._born + self.terms.grace
+
+    @property
+    def _unreturned(self) -> list[int]:
+        """Attempts to which others prove to hold a contribution of ours that this folder does not know."""
+        return sorted({key.attempt for key in self._claimed} - self._mine.keys())
 
     def _contribute(self) -> None:
         attempt = self.attempt
@@ -593,9 +606,7 @@ class Party:
             return
         if roster != self._votes[attempt].get(self.me):
             return
-        if Key(Kind.CONTRIBUTION, attempt, self.me) in self._claimed:
-            return
-        if not self._has_asked:
+        if self._unreturned or not self._has_asked:  # it counts as one of ours: it must come back first
             return
         if len(self._mine) >= self.terms.attempts:
             self._end(f"all {self.terms.attempts} attempts that the study allows are used up")
@@ -607,6 +618,13 @@ class Party:
     def _give_up(self) -> None:
         """The time of this attempt is over."""
         attempt, spread = self.attempt, self._spreads.get(self.attempt)
+        if self._unreturned:
+            which = ", ".join(map(str, self._unreturned))
+            self._end(
+                f"others hold our contribution to attempt {which}, and this folder does not: it is older than what was sent from "
+                "it, and its ledger lacks what that cost. Put the newer folder back, or enter the study with netdp ledger admit"
+            )
+            return
         if spread is not None and (late := spread.why_late()) is not None:
             self._end(late)
             return
@@ -701,7 +719,7 @@ class Party:
     def _end(self, reason: str) -> None:
         for spread in self._spreads.values():
             spread.leave()
-        self.outcome = Ended(reason, len(self._mine))
+        self.outcome = Ended(reason, len(self._mine) + len(self._unreturned))
         self._leave_by = self._now
 
 

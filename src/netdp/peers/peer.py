@@ -525,7 +525,7 @@ def prepare(
     from .ledger.carrying import check_may_run
     from .ledger.policy import Policy
     from .study import signatures
-    from .study.in_two import check_paid
+    from .study.in_two import check_paid, unheld_words
     from .transport.grpc import GrpcTransport
 
     identity = Identity.load(home)
@@ -563,7 +563,10 @@ def prepare(
                 refused=lambda reason: (report or (lambda event: None))({"event": "refused", "reason": reason}),
             )  # fmt: skip
 
-        return Peer(identity, study, store, rows, transport, report=report, record=record)
+        peer = Peer(identity, study, store, rows, transport, report=report, record=record)
+        if policy is not None and (unheld := unheld_words(study, store.entries_of)) is not None:
+            peer.party.notes.append(unheld)
+        return peer
     except BaseException:
         store.close()
         raise

@@ -56,6 +56,7 @@ _KNOWN: tuple[tuple[str, str], ...] = (
     ("models-differ", r"starts from another model"),
     ("left", r"has left the training"),
     ("older-folder", r"older than what was sent|shows our signature under"),
+    ("scaling-not-held", r"took no part in the study"),
     ("data-changed", r"have changed since"),
     ("no-gradient", r"no finite gradient"),
     ("keys-in-use-elsewhere", r"used? in (two places|use elsewhere)|in use elsewhere|another contribution"),

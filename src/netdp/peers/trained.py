@@ -22,7 +22,7 @@ from netdp.numerics.arrays import FloatArray
 
 from .ledger.store import Store
 from .study import Study
-from .study.in_two import scaled_facts
+from .study.in_two import scaled_facts, unheld_words
 from .study.training import Training
 
 FOLDER = "models"
@@ -42,7 +42,7 @@ def write_model(study: Study, home: Path, folder: Path | None = None) -> dict[st
     if not isinstance(study.task, Training):
         return None
     with Store.open(home / "peer.db", read_only=True) as store:
-        held = store.result(study.hash)
+        held, unheld = store.result(study.hash), unheld_words(study, store.entries_of)
     if held is None or not held.get("ok"):
         return None
     if "resume" in held:
@@ -55,7 +55,7 @@ def write_model(study: Study, home: Path, folder: Path | None = None) -> dict[st
         )
     target = place_in(home, study) if folder is None else folder
     check_free(target, study)
-    return save_model(target, numbers_of(study.task, total), about(study, held))
+    return save_model(target, numbers_of(study.task, total), about(study, held, unheld is None))
 
 
 def numbers_of(task: Training, total: FloatArray) -> FloatArray:
@@ -92,8 +92,11 @@ def check_free(folder: Path, study: Study) -> None:
         raise Refused(f"{file} is there already, and is not the model of this study; give another folder, --out FOLDER")
 
 
-def about(study: Study, told: Mapping[str, Any]) -> dict[str, Any]:
-    """What a card says of a model, as plain values."""
+def about(study: Study, told: Mapping[str, Any], entered: bool = False) -> dict[str, Any]:
+    """What a card says of a model, as plain values.
+
+    entered : whether the ledger of who writes it holds the study that scaled the columns; else its cost is only stated.
+    """
     task = study.task
     if not isinstance(task, Training):
         raise InvalidValue(f"the study {study.name!r} asks for {task.describe()}: there is no model")
@@ -114,10 +117,14 @@ def about(study: Study, told: Mapping[str, Any]) -> dict[str, Any]:
         },
         "privacy": {
             "epsilon": terms.epsilon, "delta": terms.delta, "certified": study.check_promise(), "unit": task.unit,
-            "neighbours": "one record added or removed" if task.unit == "record" else "all data of one party replaced",
+            "neighbours": (
+                "one record added or removed; changing what a record says counts as both"
+                if task.unit == "record"
+                else "all data of one party replaced"
+            ),
             "protected": task.protected, "colluders": terms.colluders, "against": study.running.who(terms.colluders),
             "claim": promised.claim.value, "assumptions": list(promised.assumptions),
-            **({} if (before := scaled_facts(study)) is None else {"scaled": before}),
+            **({} if (before := scaled_facts(study)) is None else {"scaled": before | {"entered": entered}}),
         },
         "training": {"protocol": settings.pop("kind"), **settings},
         "evaluation": told["answer"]["evaluation"],

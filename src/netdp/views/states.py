@@ -14,6 +14,7 @@ PushView       push-sum: the state is s_H, the observers see s_j of every hidden
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -40,6 +41,12 @@ class MomentumView:
     def n(self) -> int:
         """Number of parties."""
         return self.protocol.n
+
+    @property
+    def digest(self) -> bytes:
+        """A hash of graph, momentum, edges and observers."""
+        about = repr((self.protocol.graph.digest, self.protocol.momentum, self.observers)).encode()
+        return hashlib.blake2b(about + np.ascontiguousarray(self.edges, dtype="<i8").tobytes()).digest()
 
     @property
     def width(self) -> int:
@@ -114,6 +121,12 @@ class PushView:
     def n(self) -> int:
         """Number of parties."""
         return self.protocol.n
+
+    @property
+    def digest(self) -> bytes:
+        """A hash of links, rounds and observers."""
+        about = (self.n, self.protocol.links, self.steps, self.observers)
+        return hashlib.blake2b(repr(about).encode()).digest()
 
     @property
     def width(self) -> int:

@@ -61,7 +61,8 @@ def test_weak_refresh_is_blamed_where_it_is_weak():
     loss = account(Gossip(graphs.ring(64), rounds=20, sigma=1.0, refresh=1e-20), 0)
     assert loss.claim == "upper"
     assert reasons(loss) == [
-        "refresh r = 1e-20 too weak to resolve in floating point: evaluated without refresh; the loss only falls with κ and r"
+        "refresh r = 1e-20 too weak to resolve in floating point: evaluated as it is or without refresh, whichever is smaller; "
+        "the loss only falls with κ and r"
     ]
 
 

@@ -17,10 +17,11 @@ from netdp.learn import load_model
 from netdp.learn.scaling import by_bounds, standardised
 from netdp.models.card import card_text
 from netdp.models.files import save_model
-from netdp.models.moments import moments
+from netdp.models.moments import moment_length, moments
 from netdp.models.schema import Column, Schema
 from netdp.peers.ledger.entries import entry_of, total
 from netdp.peers.model import Misfit
+from netdp.peers.reasons import reason_of
 from netdp.peers.study import Scaling, Study, Training
 from netdp.peers.study.in_two import (
     check_paid,
@@ -29,9 +30,11 @@ from netdp.peers.study.in_two import (
     scaled_facts,
     scaling_epsilon,
     total_epsilon,
+    unheld_words,
 )
 from netdp.peers.study.scaling import Scaled
 from netdp.peers.study.schema_file import read_answer, read_schema, scaled_by
+from netdp.peers.study.task import Task
 from netdp.peers.trained import about
 from netdp.planning.training_before import composed, scaling_sum
 from netdp.protocols.masked_steps import quantised, quantised_records
@@ -320,6 +323,47 @@ def test_a_training_that_understates_what_scaling_cost_is_refused_by_who_paid_fo
         check_paid(lying, {first.hash: entries}.get)
     with pytest.raises(Refused, match="states that the scaling of its columns cost at most"):
         check_paid(second, {first.hash: [*entries, entry_of(first, 2, range(5), 0)]}.get)
+
+
+def test_a_training_that_names_another_study_is_only_stated(first, second):
+    """A lie about the hash: a ledger holds the true study and adds up right; people are told that it holds none of that name."""
+    ledger = {first.hash: [entry_of(first, 1, range(5), 0)]}
+    lie = second.task.scaled.model_copy(update={"study": "f" * 64, "sigma": 1e5, "grid": 1.0})
+    lying = second.replace(task={"scaled": lie.model_dump(mode="json")})
+    check_paid(lying, lambda study: ledger.get(study, []))  # it may be true: others may have scaled the columns
+    assert total_epsilon(lying) < total_epsilon(second)
+    said = unheld_words(lying, lambda study: ledger.get(study, []))
+    assert said.startswith("this party took no part in the study ffffffffffffffff…")
+    assert said.endswith("what both cost together is what the study states")
+    assert reason_of(said) == "scaling-not-held"
+    assert unheld_words(second, lambda study: ledger.get(study, [])) is None
+    assert unheld_words(first, lambda study: []) is None  # names none
+    told = {"roster": NAMES, "answer": {"evaluation": None}}
+    for entered, words in ((True, "as each party's ledger adds them up"), (False, "the sum is what the study states")):
+        card = card_text(about(lying, told, entered) | {"digest": "0" * 64})
+        assert words in card
+        assert ("ledger adds them up" in card) == entered
+
+
+def test_a_narrow_range_far_from_zero_keeps_its_centre_and_attempts_have_a_limit(second):
+    far = Scaling(features=[{"name": "t", "range": [1e9, 1e9 + 100]}], max_records=10)
+    (found,) = far.answer([5.0, -9.0, 10.0], 5)["features"]
+    assert found["centre"] == pytest.approx(1e9 + 75, abs=1e-3)
+    assert found["scale"] > 0
+    assert str(int(found["centre"])) in Column("t", range=(1e9, 1e9 + 100), centre=found["centre"], scale=1.0).words
+    said = second.task.scaled.model_dump()
+    with pytest.raises(Misfit, match="at most 1,000"):
+        Scaled(**said | {"attempts": 10**9})
+
+
+def test_a_record_is_protected_as_the_noise_was_made_for_it(second):
+    """Noise is for one record added or removed; changed is both: up to 2√f, not √(f+1)."""
+    a, b = (moments(sign * np.ones((1, 9)), "record")[0] for sign in (1, -1))
+    assert np.linalg.norm(a - b) > 1.5 * moment_length(9, "record")
+    words = "added or removed; changing what a record says counts as both"
+    for task in (asked(), second.task, Task(kind="mean", column="x", bounds=(0, 1), unit="record", max_records=9)):
+        assert words in task.protected
+    assert words in about(second, {"roster": NAMES, "answer": {"evaluation": None}})["privacy"]["neighbours"]
 
 
 def test_what_is_told_to_people(second):

@@ -9,7 +9,8 @@ apart from rounding is what a few steps do, not what all of them do.
 
 Whether a direction is there is decided twice. In floating point a size below `_NOTHING` is dropped, one above
 `krylov.CLEAR` is kept, in between the space is doubtful. Dropping can only make the space smaller, step by step; so if the
-dimension at the end is the exact rank (`modular`), nothing that is seen was lost. How far rounding tilted the space is
+dimension at the end is the rank (`modular`: certain for weights of one's own), nothing that is seen was lost. How far
+rounding tilted the space is
 measured as in `krylov`, by a second run whose numbers are perturbed by 1e-11. A doubtful space is
 built again in 768-bit integers; if that takes too long, everybody whose value can have reached the observers gets factor 1.
 
@@ -27,6 +28,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from netdp.graphs import GossipMatrix
 from netdp.numerics.arrays import UNIT, FloatArray, Progress
 from netdp.numerics.kernels import csr_times_block
 from netdp.privacy import Claim
@@ -45,6 +47,8 @@ _EXCHANGES, _MOST_EXCHANGES, _EASY, _HARD = 8, 1024, 0.5, 0.1
 _WIDE_EXCHANGES, _WIDE_ROUNDS = 64, 4
 # `projected`: the least square of a size that rounding leaves recognisable, and how far Π² may be off Π at the end.
 _FAINT, _DEFECT = 1e-16, 1e-7
+# Of estimates over edges that are drawn; a known sequence is accounted for with primes of its own (`modular`).
+_PRIME = 2147483629
 
 
 def factors(view: SequenceView, progress: Progress | None = None) -> Factors:
@@ -60,15 +64,26 @@ def factors(view: SequenceView, progress: Progress | None = None) -> Factors:
     rank = modular.seen_rank(view)
     space = seen_space(view, progress)
     notes: tuple[str, ...] = ()
-    if space.doubtful or space.rank != rank:
-        if affordable(view, rank):
-            space, notes = wide_space(view), ("rank decided in 768-bit arithmetic",)
-        if space.doubtful or space.rank != rank:
+    known, chance = _known(view, rank)
+    rank = rank if known is None else known
+    if space.doubtful or space.rank != known or chance:
+        if known is not None and affordable(view, rank):
+            space, notes = wide_space(view), ("rank decided in 768-bit arithmetic", *((chance,) if chance else ()))
+        if space.doubtful or space.rank != known or (chance and not notes):
             return _everything_revealed(view, rank)
     values = np.minimum(leverage(space.basis) + space.tilt, 1.0)
     values[~view.reached] = 0.0
     values[list(view.observers)] = np.nan
     return Factors(values, space.tilt, Claim.EXACT if space.tilt <= EXACT_BELOW else Claim.UPPER, rank, notes)
+
+
+def _known(view: SequenceView, rank: int) -> tuple[int | None, str]:
+    """The rank, None if not known; and what it rests on if it is not certain and the weights are of one's own."""
+    own = isinstance(view.protocol, VaryingGossip) and any(isinstance(m, GossipMatrix) for _, m in view.protocol.keys)
+    if not own or rank == int(view.reached.sum()):  # no more than that can be seen
+        return rank, ""
+    certain = modular.certain_seen_rank(view)
+    return (modular.likely_seen_rank(view), modular.CHANCE) if certain is None else (certain, "")
 
 
 def projected(view: SequenceView) -> FloatArray | None:
@@ -80,7 +95,7 @@ def projected(view: SequenceView) -> FloatArray | None:
     >>> projected(SequenceView(RandomizedGossip(graphs.path(3), steps=4, sigma=1.0), (0,), edges)).round(6).tolist()
     [nan, 0.5, 0.5]
     """
-    values, clear = _projected(view.edges, view.hidden, modular.PRIMES[0])
+    values, clear = _projected(view.edges, view.hidden, _PRIME)
     if not clear:
         return None
     values = np.clip(values, 0.0, 1.0)

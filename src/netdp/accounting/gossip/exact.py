@@ -116,13 +116,13 @@ def factors(view: GossipView, progress: Progress | None = None, patience: float 
         return Factors(bound.values, bound.slack, Claim.UPPER, space.rank, (*bound.notes, note))
     work = _work(view, space.rank)
     messages: _Messages | _ManyMessages
-    messages = _ManyMessages(view, space.basis, progress) if work > _FEW else _Messages(view, space.basis)
+    messages = _ManyMessages(view, space, progress) if work > _FEW else _Messages(view, space)
     result = messages.bound(view.protocol.masks, view.protocol.refresh)
     if result.slack > EXACT_BELOW and _FEW < work <= _MANY:
-        messages = _Messages(view, space.basis)
+        messages = _Messages(view, space)
         result = messages.bound(view.protocol.masks, view.protocol.refresh)
     if result.slack <= EXACT_BELOW:
-        return _factors(view, result.values, result.slack, space.rank)
+        return _factors(view, result.values, result.slack, space.rank, _with(space.note))
     return _unresolved(view, space, messages, result)
 
 
@@ -174,7 +174,7 @@ def _unrefreshed(view: GossipView, space: SeenSpace, progress: Progress | None =
     if space.doubtful or tilted:
         if wide.affordable(view):
             space = wide.seen_space(view, progress)
-            notes = ("what is seen was computed in 768-bit arithmetic",)
+            notes = _with("what is seen was computed in 768-bit arithmetic", space.note)
         if space.doubtful:
             return _roughly(view, space)
     if view.protocol.masks > 0:
@@ -248,8 +248,10 @@ def _masked_as_moved(view: GossipView, space: SeenSpace) -> Bound | None:
 class _Messages:
     """All messages of refreshed gossip in the k dimensions of the seen space; what they lose at given masks and refresh."""
 
-    def __init__(self, view: GossipView, basis: FloatArray) -> None:
-        protocol = view.protocol
+    def __init__(self, view: GossipView, space: SeenSpace) -> None:
+        protocol, basis = view.protocol, space.basis
+        # What was dropped may do this to all messages together (`followed`).
+        self._dropped = float(protocol.rounds) ** 2 * space.dropped
         T, b, k = protocol.rounds, len(view.boundary), basis.shape[1]
         step = np.empty((k, k))
         for columns in _slices(k, _COLUMNS_AT_ONCE):
@@ -294,10 +296,10 @@ class _Messages:
                 root = _cholesky(_masked_covariance(view, basis, masks))
             weaker = np.sqrt(refresh / view.protocol.refresh)
             triangle = _fold(root @ self._states, self._fresh if weaker == 1 else weaker * self._fresh)
-        # Backward error of QR (Higham, Accuracy and Stability, Thm 19.4; constant as observed, with a safety factor) times
-        # the condition of the triangle.
+        # Backward error of QR (Higham, Accuracy and Stability, Thm 19.4; constant as observed, with a safety factor) and what was
+        # dropped of the space, times the condition of the triangle.
         reciprocal = linalg.lapack.dtrcon(triangle)[0] if np.isfinite(triangle).all() else 0.0
-        margin += 32.0 * self._count * UNIT / reciprocal if reciprocal > 0 else np.inf
+        margin += (32.0 * self._count * UNIT + self._dropped) / reciprocal if reciprocal > 0 else np.inf
         if not margin < 1.0:
             return hopeless
         values = np.empty(len(view.hidden))
@@ -311,9 +313,9 @@ class _Messages:
 class _ManyMessages:
     """The same as `_Messages`, from one factorisation of the fresh noise (`followed`)."""
 
-    def __init__(self, view: GossipView, basis: FloatArray, progress: Progress | None) -> None:
-        self._view, self._basis = view, basis
-        self._followed = Followed(view, basis, progress)
+    def __init__(self, view: GossipView, space: SeenSpace, progress: Progress | None) -> None:
+        self._view, self._space, self._basis = view, space, space.basis
+        self._followed = Followed(view, space.basis, progress)
 
     def strongest(self) -> tuple[float, float]:
         """Masks and refresh at which to start; no refresh is too strong here."""
@@ -322,14 +324,17 @@ class _ManyMessages:
 
     def bound(self, masks: float, refresh: float) -> Bound:
         """Upper ends of the factors if masks and refresh had these values."""
-        margin, root = 0.0, None
+        margin, root, condition = 0.0, None, _condition(self._view, masks)
+        tilted = np.inf if self._space.doubtful else self._space.tilt * (1.0 + condition)
+        tilted = min(tilted, self._followed.displaced(self._space.dropped, condition, refresh))
         if masks > 0:
-            margin = 16.0 * self._basis.shape[1] * UNIT * _condition(self._view, masks)
+            margin = 16.0 * self._basis.shape[1] * UNIT * condition
             if not margin < 0.01:
                 everything = np.full(len(self._view.hidden), np.inf)
                 return Bound(everything, everything, np.inf)
             root = _cholesky(_masked_covariance(self._view, self._basis, masks)).T
         upper, computed = self._followed.factors(root, margin, refresh)
+        upper = np.where(upper > 0, upper + tilted, 0.0)
         return Bound(upper, computed, max(float((upper - computed).max(initial=0.0)), margin))
 
 
@@ -366,7 +371,7 @@ def _unresolved(view: GossipView, space: SeenSpace, messages: _Messages | _ManyM
     without = "without refresh" + "".join(f" ({note})" for note in bound.notes)
     best = _smallest([*bounds, Bound(bound.values, bound.values - bound.slack, bound.slack, without)])
     values = _at_observers(view, np.minimum(best.values, 1.0))
-    return Factors(values, best.slack, Claim.UPPER, space.rank, (f"{reason}: {_how(best, 'κ and r')}",))
+    return Factors(values, best.slack, Claim.UPPER, space.rank, _with(f"{reason}: {_how(best, 'κ and r')}", space.note))
 
 
 def _weakened(bound: Bound, protocol: Gossip | GossipRounds, masks: float, refresh: float) -> Bound:
@@ -389,7 +394,9 @@ def _smallest(bounds: list[Bound]) -> Bound:
     first = np.argmax(table == values, axis=0)
     computed = np.choose(first, [bound.computed for bound in bounds])
     seen = (values > 0) & np.isfinite(values)
-    notes = dict.fromkeys(bounds[i].note for i in np.unique(first[seen]) if bounds[i].note)
+    notes = dict.fromkeys(bounds[i].note or "as it is" for i in np.unique(first[seen]))
+    if list(notes) == ["as it is"]:
+        notes = {}
     slack = float((values[seen] - computed[seen]).max(initial=0.0))
     words = " or ".join(notes) + (", whichever is smaller" if len(notes) > 1 else "")
     return Bound(values, computed, slack, words)

@@ -10,13 +10,15 @@ symmetric steps on n numbers; here a state may hold more numbers than parties (m
 (push-sum).
 
 The rest is as in `chain`: the whole basis goes through every step and is orthonormalised again; dropping directions only
-shrinks the space, so it is accepted if its dimension is the rank modulo two primes (all coefficients are fractions); the
+shrinks the space, so it is accepted if its dimension is the rank modulo four primes drawn by a hash of the view (all
+coefficients are fractions); the
 tilt is measured by a second run with every number perturbed by 1e-11. Otherwise everybody whose value can have reached the
 observers gets factor 1.
 """
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Protocol
 
 import numpy as np
@@ -27,12 +29,14 @@ from netdp.privacy import Claim
 
 from .exact import EXACT_BELOW, Factors
 from .krylov import CALM_TILT, CLEAR, TILT_LIMIT, leverage
-from .modular import PRIMES, independent
+from .modular import SHORT_BITS, drawn_primes, independent
 
 _NOTHING = 1e-11
 _PERTURBATION = 1e-11
 # Steps without anything seen after which the basis is orthonormalised again.
 _STRETCH = 8
+# How many primes of 31 bits the rank is taken modulo.
+_PRIMES = 4
 
 
 class StateView(Protocol):
@@ -41,6 +45,10 @@ class StateView(Protocol):
     @property
     def observers(self) -> tuple[int, ...]:
         """Who looks."""
+
+    @property
+    def digest(self) -> bytes:
+        """A hash of all that the recursion and what is seen depend on."""
 
     @property
     def n(self) -> int:
@@ -72,7 +80,7 @@ class StateView(Protocol):
 
 def state_factors(view: StateView, progress: Progress | None = None) -> Factors:
     """The factors of all parties, nan at the observers."""
-    rank = max(_rank(view, prime) for prime in PRIMES)
+    rank = max(_rank(view, prime) for prime in islice(drawn_primes(view.digest, SHORT_BITS), _PRIMES))
     basis, doubtful = _build(view, None, progress)
     if not doubtful and basis.shape[1] == rank:
         moved = np.abs(leverage(basis) - leverage(_build(view, rank)[0])).max(initial=0.0)

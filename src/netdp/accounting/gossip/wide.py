@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -61,9 +62,10 @@ def seen_space(view: GossipView, progress: Progress | None = None) -> SeenSpace:
             blocks.append(newest)
     if ranks[-1] == 0:
         ranks.pop()
-    if isinstance(view.protocol.mixing, GossipMatrix):  # a product of tiny weights is below any limit
-        doubtful = doubtful or lost_directions(view, sum(ranks))
-    return rounded(np.vstack(blocks), tuple(ranks), doubtful)
+    note = ""
+    if isinstance(view.protocol.mixing, GossipMatrix) and not doubtful:  # a product of tiny weights is below any limit
+        doubtful, note = lost_directions(view, sum(ranks), long=True)
+    return replace(rounded(np.vstack(blocks), tuple(ranks), doubtful), note=note)
 
 
 def rounded(directions: Wide, ranks: tuple[int, ...], doubtful: bool) -> SeenSpace:

@@ -51,6 +51,8 @@ class Moment:
     """Whether all neighbours have said what they hold in our name, or were waited for long enough."""
     claimed: int = 0
     """The last of our own steps that anybody says to hold."""
+    returned: bool = False
+    """Whether the folder knew of this study when this life began, or others gave something back: it may be an old copy."""
 
 
 class Spread(ABC):

@@ -17,7 +17,10 @@ a party that comes back finds what it needs, because the step and the state that
 **Two models.** A cheat that tells two parties two different steps makes their models differ. It learns no more by that: whatever
 models honest parties compute gradients at, each publishes one step per iteration, within the same bounds. The digests in the
 next steps show it: then everybody shows everybody the steps that it has added up, so that the two signed ones meet and prove
-who it was; and the attempt ends.
+who it was; and the attempt ends. A party that was started again draws no step of an iteration while it holds somebody's that
+starts from another model: if its folder is an old copy, and the cheat says something else now than before, that would be a second
+step under the same pads (docs/guarantees.md#held-in-our-name: what is proved about that, and what is not). One that was never
+stopped publishes: so all hear of both models.
 
 **Who is waited for.** A member that is linked to us computes, or waits as we do: it gets STALLED times the study's patience,
 and more where our own gradients take long. So does one that has no link to us in the study, as long as all that have are
@@ -132,7 +135,11 @@ class Descending(Spread):
         while self.answer is None and self.over is None:
             t = self.completed + 1
             own = held.get(Key(Kind.STEP, self.attempt, self._me, t))
-            body = own.body if own is not None else self._publish(t, moves, moment)
+            body = own.body if own is not None else None
+            if body is None and self._may_draw(t, moment):
+                if moment.returned and not self._agree(t, self._bodies(held, t, None), moves, moment):
+                    break
+                body = self._publish(t, moves, moment)
             bodies = self._bodies(held, t, body)
             if self.missing:
                 self._wait(moves, moment, len(bodies))
@@ -161,10 +168,12 @@ class Descending(Spread):
         self._state = state
         self._mark = hashlib.sha256(self._digest + state_bytes(state)).digest()
 
+    def _may_draw(self, t: int, moment: Moment) -> bool:
+        """Whether all neighbours have answered, and none holds our step already: else it must come back first."""
+        return moment.asked and t > moment.claimed
+
     def _publish(self, t: int, moves: Moves, moment: Moment) -> bytes | None:
-        """Our own step, drawn, written down and published; None if it is not its time yet."""
-        if not moment.asked or t <= moment.claimed:  # somebody may hold it already: it must come back first
-            return None
+        """Our own step, drawn, written down and published; None while it is being computed."""
         assert self._learner is not None
         assert self._state is not None
         if self._ready is None or self._ready[0] != t:
@@ -204,8 +213,8 @@ class Descending(Spread):
         return found
 
     def _agree(self, t: int, bodies: Mapping[int, bytes], moves: Moves, moment: Moment) -> bool:
-        """Whether all steps start from our model. If not, the steps before are shown to all, and a while later the attempt ends."""
-        others = [u for u in self.roster if bodies[u][:DIGEST] != self._mark]
+        """Whether these steps start from our model. If not, those before are shown to all, and a while later the attempt ends."""
+        others = [u for u, body in bodies.items() if body[:DIGEST] != self._mark]
         if not others:
             return True
         if self._disputed is None:

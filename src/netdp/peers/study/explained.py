@@ -170,7 +170,10 @@ def _trained_lines(trained: dict[str, Any]) -> list[str]:
 
     out = _text("It reads " + ", ".join(trained["columns"]) + "; public ranges, numbers outside are clipped.")
     if trained["scaled"] is not None:
-        out += _text(f"{scaled_words(trained['scaled'])}, to {trained['scaled']['against']}. Your ledger adds them up.")
+        against = trained["scaled"]["against"]
+        out += _text(
+            f"{scaled_words(trained['scaled'])}, to {against}, as is stated here. Your ledger adds them up if it holds both."
+        )
     if trained["held_out"]:
         out += _text(
             f"A share of {trained['held_out']:g} of the rows is not trained on: on these it is counted how often the model is "

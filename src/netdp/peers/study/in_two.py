@@ -8,6 +8,11 @@ studies (`netdp.peers.ledger.losses.together`); here the same is done beforehand
 
 and ε₂ is lowered until the loss of both, added up as a ledger does it, is at most ε at δ. Only this last figure is stated.
 
+**Whose word it is.** What the first study cost is computed from what the second states of it. A party that took part holds its
+entry, and its peer refuses a training that states less (`check_paid`). A party whose ledger holds no entry of the study that is
+named cannot tell: it may have taken no part, or another study may be named than the one that it paid for. That is said where it
+signs, where it runs, and in the card (`unheld_words`).
+
 **The share** is a tenth unless it is stated otherwise. Measured at ε = 1, records, 5 to 10 parties
 (`python benchmarks/centring.py`): where ranges are fair, any share from 1 to 40 % of μ² gives the same accuracy within a point;
 where columns fill a small part of their ranges, less than 5 % costs several points. A tenth makes the noise of training 5 % larger.
@@ -110,7 +115,7 @@ def scaled_facts(study: Study) -> dict[str, Any] | None:
 def check_paid(study: Study, ledger: Callable[[bytes], Iterable[Entry]]) -> None:
     """Refuse a training that states less for the scaling of its columns than this party's ledger holds for it.
 
-    ledger : the entries of a study, by its hash. A party that took no part in the scaling has none, and has spent nothing on it.
+    ledger : the entries of a study, by its hash. A party that has none is not refused: see `unheld_words`.
     """
     task, terms = study.task, study.privacy
     if not isinstance(task, Training) or task.scaled is None:
@@ -123,6 +128,17 @@ def check_paid(study: Study, ledger: Callable[[bytes], Iterable[Entry]]) -> None
             f"the study {study.name!r} states that the scaling of its columns cost at most epsilon = {stated:.4g}, and the ledger "
             f"of this party holds {spent:.4g} for that study; make the schema anew from its result: netdp study schema --scaled-by"
         )
+
+
+def unheld_words(study: Study, ledger: Callable[[bytes], Iterable[Entry]]) -> str | None:
+    """That a ledger holds nothing of the study which is said to have scaled the columns, in a sentence; None if it does."""
+    task = study.task
+    if not isinstance(task, Training) or task.scaled is None or list(ledger(bytes.fromhex(task.scaled.study))):
+        return None
+    return (
+        f"this party took no part in the study {task.scaled.study[:16]}… which is named for centres and scales, by its ledger: "
+        "what both cost together is what the study states"
+    )
 
 
 def scaled_words(found: dict[str, Any]) -> str:

@@ -8,11 +8,13 @@ post-processing of the noisy total: public numbers that a schema may hold (`netd
 study of its own, and both are added up in every party's ledger: docs/guarantees.md#scaling-on-peers.
 
 `Scaled` is what a training says of the study that its centres and scales come from: enough to compute what that has cost.
-Centres and scales are given with six digits, so that people can read them; all parties read the same file, so the same bits.
+Centres are given to six digits of half the range's width, wherever it lies, and scales with six digits, so that people can read
+them; all parties read the same file, so the same bits.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,6 +36,7 @@ from netdp.protocols import MaskedSum
 from ..ledger.losses import loss_of, seen, together
 from ..model import Misfit, Number, Strict, Whole
 from .rows import read_rows
+from .sections import MOST_ATTEMPTS
 
 _MOST_RECORDS = 10**9
 _MOST_NUMBERS = 200_000_000
@@ -155,7 +158,7 @@ class Scaling(Strict):
         """What is protected, in words."""
         if self.unit == "party":
             return "all data of a party together, against any other data it might have; who takes part is public"
-        return "any one record of a party: what it says, and whether it is there at all; who takes part is public"
+        return "any one record of a party, added or removed; changing what a record says counts as both; who takes part is public"
 
     @property
     def assumed(self) -> tuple[str, ...]:
@@ -220,9 +223,14 @@ class Scaling(Strict):
 
 
 def _own_units(span: tuple[float, float], mean: float, deviation: float) -> dict[str, float]:
+    """Mean and deviation of z as centre and scale.
+
+    >>> _own_units((1e9, 1e9 + 100), 0.123456789, 0.25)
+    {'centre': 1000000056.1728, 'scale': 12.5}
+    """
     lo, hi = span
     middle, half = (lo + hi) / 2, (hi - lo) / 2
-    centre = min(max(float(f"{middle + half * mean:.6g}"), lo), hi)
+    centre = min(max(round(middle + half * mean, 5 - math.floor(math.log10(half))), lo), hi)
     return {"centre": centre, "scale": float(f"{half * deviation:.6g}")}
 
 
@@ -250,6 +258,8 @@ class Scaled(Strict):
             raise Misfit(("study",), f"must be the hash of a study, 64 hexadecimal digits; got {self.study!r}")
         if not 2 <= self.parties <= _MOST_PARTIES:
             raise Misfit(("parties",), f"a study has 2 to {_MOST_PARTIES:,} parties, got {self.parties}")
+        if self.attempts > MOST_ATTEMPTS:
+            raise Misfit(("attempts",), f"a study has at most {MOST_ATTEMPTS:,}, got {self.attempts:,}")
         if not 0 <= self.absent <= self.parties - 2 or self.attempts < 1:
             raise Misfit(("absent",), f"absent = {self.absent} and attempts = {self.attempts} are those of no study")
         try:

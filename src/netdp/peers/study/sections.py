@@ -24,7 +24,7 @@ from ..model import Misfit, Number, Strict, Whole
 _DRAWN = ("barabasi_albert", "erdos_renyi", "geometric", "random_tree", "regular")
 """Families of graphs with chance in them: their edges are written out, so that all machines have the same."""
 _LARGEST_DELTA = 1e-3
-_MOST_ATTEMPTS = 1000  # far below `netdp.peers.ledger.entries.CORRECTS`
+MOST_ATTEMPTS = 1000  # far below `netdp.peers.ledger.entries.CORRECTS`
 _LONGEST = 30 * 24 * 3600.0
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._-]+):([1-9][0-9]{0,4})")
 
@@ -51,8 +51,8 @@ class Privacy(Strict):
         for name, least in (("colluders", 0), ("attempts", 1), ("absent", 0)):
             if getattr(self, name) < least:
                 raise Misfit((name,), f"must be {least} or more, got {getattr(self, name)}")
-        if self.attempts > _MOST_ATTEMPTS:
-            raise Misfit(("attempts",), f"must be at most {_MOST_ATTEMPTS:,}, got {self.attempts:,}")
+        if self.attempts > MOST_ATTEMPTS:
+            raise Misfit(("attempts",), f"must be at most {MOST_ATTEMPTS:,}, got {self.attempts:,}")
         return self
 
 

@@ -267,7 +267,7 @@ class Task(Strict):
         """What is protected, in words."""
         if self.unit == "party":
             return "all data of a party together, against any other data it might have; who takes part is public"
-        return "any one record of a party: what it says, and whether it is there at all; who takes part is public"
+        return "any one record of a party, added or removed; changing what a record says counts as both; who takes part is public"
 
     @property
     def assumed(self) -> tuple[str, ...]:

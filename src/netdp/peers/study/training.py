@@ -295,8 +295,8 @@ class Training(Strict):
         if self.unit == "party":
             return "all data of a party together, against any other data it might have; who takes part is public"
         return (
-            "any one record of a party: what it says, and whether it is there at all; somebody with several records is protected "
-            "less; who takes part is public"
+            "any one record of a party, added or removed; changing what a record says counts as both; somebody with several "
+            "records is protected less; who takes part is public"
         )
 
     @property

@@ -83,6 +83,8 @@ def certify(protocol: Gossip, target: Target, who: Audience, progress: Progress 
         if n > _MAX_BOUNDED:  # for all single observers at once
             single = list(told_everything(protocol.graph, protocol.masks))
             told = [single[members[0]] for members in sets]
+            for one, members in zip(told, sets, strict=True):
+                one[protocol.graph.distances(members[0]) > protocol.rounds] = 0.0  # out of reach, as `revealed` has it
         bounds = np.asarray([target.demand(one, members).value for one, members in zip(told, sets, strict=True)])
         largest = np.asarray([np.nanmax(one) for one in told])
     protocol.prepare()
