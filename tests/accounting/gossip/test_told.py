@@ -99,7 +99,7 @@ def test_what_would_take_too_long_is_bounded_at_once_and_says_so(settings, dense
     assert "patience" in bound.notes[0]
     monkeypatch.undo()
     true = exact.factors(view).values
-    assert (bound.values[:33] >= true[:33]).all()
+    assert (bound.values[:33] >= true[:33] - 1e-12).all()  # the exact ones are rounded up, out of reach too
     reached = KARATE.distances([33]) <= 3
     assert (bound.values[~reached] == 0).all()
 
