@@ -13,13 +13,12 @@ from scipy.optimize import brentq
 from scipy.stats import binom
 
 from netdp.accounting import account
-from netdp.privacy import Claim
 from netdp.protocols import WalkHistogram
 
-from ..experiment import Experiment, Finding, Result, Size
+from ..experiment import Experiment, Result, Size
 from ..running import Work
 from .cycles import histogram_cycles
-from .empirical import DELTA, EPSILONS, by_rule, panels, work_items
+from .empirical import DELTA, EPSILONS, by_rule, largest_findings, panels, work_items
 
 
 def cycles(epsilon0: float, steps: int) -> Any:
@@ -51,23 +50,9 @@ def local(epsilon0: float) -> float:
 
 def run(size: Size, work: Work) -> Result:
     sizes, found = work_items(size, work, one)
-    at = {(epsilon0, n): found[i * len(sizes) + j] for i, epsilon0 in enumerate(EPSILONS) for j, n in enumerate(sizes)}
-    largest = sizes[-1]
-    findings = tuple(
-        Finding(
-            f"mean ε over all pairs, n = {largest}, ε₀ = {epsilon0}",
-            at[epsilon0, largest]["certified"] < at[epsilon0, largest]["mean"] < local(epsilon0),
-            printed="a curve without numbers",
-            formula=at[epsilon0, largest]["mean"],
-            certified=at[epsilon0, largest]["certified"],
-            claim=Claim.UPPER,
-            note=f"local DP of 100 responses: {local(epsilon0):.3g}",
-        )
-        for epsilon0 in EPSILONS
-    )
     return Result(
         settings={"T": "100 n", "walks": 10 if size is Size.FULL else 3, "δ": DELTA, "domain": 2, "ε₀": list(EPSILONS)},
-        findings=findings,
+        findings=largest_findings(sizes, found, local, "responses"),
         panels=panels("Histograms", sizes, found, local, "certified, sender hidden"),
     )
 

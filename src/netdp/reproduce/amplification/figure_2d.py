@@ -12,13 +12,12 @@ import numpy as np
 
 from netdp.accounting import account
 from netdp.accounting.published.amplification.tokens import local_sigma
-from netdp.privacy import Claim
 from netdp.protocols import WalkDescent
 
-from ..experiment import Experiment, Finding, Result, Size
+from ..experiment import Experiment, Result, Size
 from ..running import Work
 from .cycles import descent_cycles
-from .empirical import DELTA, EPSILONS, by_rule, panels, work_items
+from .empirical import DELTA, EPSILONS, by_rule, largest_findings, panels, work_items
 from .figure_2b import DELTA0, local
 
 
@@ -31,23 +30,9 @@ def one(item: Any) -> dict[str, float]:
 
 def run(size: Size, work: Work) -> Result:
     sizes, found = work_items(size, work, one)
-    at = {(epsilon0, n): found[i * len(sizes) + j] for i, epsilon0 in enumerate(EPSILONS) for j, n in enumerate(sizes)}
-    largest = sizes[-1]
-    findings = tuple(
-        Finding(
-            f"mean ε over all pairs, n = {largest}, ε₀ = {epsilon0}",
-            at[epsilon0, largest]["certified"] < at[epsilon0, largest]["mean"] < local(epsilon0),
-            printed="a curve without numbers",
-            formula=at[epsilon0, largest]["mean"],
-            certified=at[epsilon0, largest]["certified"],
-            claim=Claim.UPPER,
-            note=f"local DP of 100 noisy gradients: {local(epsilon0):.3g}; the rule is our reading",
-        )
-        for epsilon0 in EPSILONS
-    )
     return Result(
         settings={"T": "100 n", "walks": 10 if size is Size.FULL else 3, "δ": DELTA, "Δ": 1.0, "ε₀": list(EPSILONS)},
-        findings=findings,
+        findings=largest_findings(sizes, found, local, "noisy gradients; the rule is our reading"),
         panels=panels("Descent", sizes, found, local, "certified, sender hidden"),
     )
 

@@ -61,7 +61,7 @@ def compare(
                 ours["accuracy"] > local["accuracy"] - 0.02,
                 formula=theirs["accuracy"],
                 certified=ours["accuracy"],
-                claim=Claim.UPPER,
+                claim=Claim.ESTIMATE,
                 note=f"σ {theirs['sigma']:.3g} published, {ours['sigma']:.3g} certified (the ε is; the accuracy is a mean of "
                 f"{trials} trials); local DP {local['accuracy']:.3f}",
             )
