@@ -40,7 +40,7 @@ Paths, answers and blankets come from a stream of their own, so the Gaussian noi
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -150,7 +150,7 @@ def over_time(protocol: Any, values: Values) -> FloatArray:
     periods: Any = values.given
     if len(periods) == 0:
         raise InvalidValue(f"values over time have shape (periods, {protocol.n}, d), got {np.shape(periods)}")
-    return np.stack([Values(period, values.bounds).of(protocol) for period in periods])
+    return np.stack([replace(values, given=period).of(protocol) for period in periods])
 
 
 def period_of(steps: npt.ArrayLike, length: int, periods: int) -> IntArray:

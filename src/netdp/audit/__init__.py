@@ -1,0 +1,1 @@
+"""Attack our own guarantees."""
