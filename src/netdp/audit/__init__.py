@@ -1,1 +1,35 @@
-"""Attack our own guarantees."""
+"""Attacks on our own guarantees: measured lower bounds on ε beside what is claimed.
+
+A claimed ε is believed when an attack with the observers' full view cannot beat it, and when the same attack catches a planted
+bug. `audit` runs the strongest attacks there are on the pairs that matter most; `audit_pair` attacks one.
+"""
+
+from . import linear, masked  # noqa: F401  register their attacks
+from .attack import SIMULATOR, Attack, Scores, collect
+from .bounds import Measured, Point, clopper_pearson, measure, one_run
+from .findings import Audit, Check, Finding, Verdict
+from .front import audit, audit_pair, audit_these, look
+from .pairs import Pair
+from .table import attacks
+
+__all__ = [
+    "SIMULATOR",
+    "Attack",
+    "Audit",
+    "Check",
+    "Finding",
+    "Measured",
+    "Pair",
+    "Point",
+    "Scores",
+    "Verdict",
+    "attacks",
+    "audit",
+    "audit_pair",
+    "audit_these",
+    "clopper_pearson",
+    "collect",
+    "look",
+    "measure",
+    "one_run",
+]

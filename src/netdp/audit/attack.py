@@ -1,7 +1,7 @@
 """What an attack is, and how its scores are collected: many runs in two worlds, wherever the engine computes.
 
-**The two worlds.** `without`: the target holds one value; `within`: another, as far from it as neighbouring data may be. All else is
-the same in both, and the attack may know it: the promise is made against observers who know all data but the target's.
+**The two worlds.** `without`: the target holds one value; `within`: another, as far from it as neighbouring data may be. All
+else is the same in both, and the attack may know it: the promise is made against observers who know all data but the target's.
 
 **What an attack reads** is what the observers hold after a run (a record), nothing else. It may know the protocol, and how the
 system under audit behaves when it is fed with numbers of one's own choice (its code is public).
@@ -41,6 +41,15 @@ class Attack(ABC):
 
     words: ClassVar[str]
     """How it works, in one sentence."""
+
+    studies: ClassVar[int] = 1
+    """How many studies one trial looks at: the claim is that of so many, one after the other."""
+
+    gaussian: ClassVar[bool] = False
+    """Whether the scores are Gaussian, with one variance in both worlds, if the system is what it claims to be."""
+
+    most: ClassVar[int] = 20_000
+    """So many trials in each world are made by default, at most: what takes a few seconds."""
 
     @property
     @abstractmethod
@@ -102,7 +111,7 @@ class Columns(Values):
         """(n, d) numbers."""
         data = party_values(self.given, protocol.n if rows is None else rows, protocol.n)
         if self.bounds is not None:
-            return np.clip(data, *self.bounds)
+            return np.asarray(np.clip(data, *self.bounds))
         if (np.ptp(data, axis=0) > protocol.sensitivity * (1 + 1e-9)).any():
             raise InvalidValue(f"values of a column lie further apart than the sensitivity {protocol.sensitivity:g}")
         return data

@@ -20,7 +20,8 @@ As many trials are made in one world as in the other, m each. The number of righ
 indicators with mean 2ma, and such a sum exceeds any number above its mean + 1 with no larger probability than a binomial number
 Bin(2m, a) (Hoeffding 1956, Theorem 4): so a⁻ is Clopper's and Pearson's bound for 2m trials.
 Where the claim is a Gaussian shift, a larger μ refutes it just as rigorously as counts do. Under any claim a ≤ (1 + δ(0))/2,
-and under Rényi divergences αρ of all orders a ≤ (1 + √(ρ/2))/2 (Pinsker, α → 1): that is looked at, too. Else "as Gaussian" is an estimate.
+and under Rényi divergences αρ of all orders a ≤ (1 + √(ρ/2))/2 (Pinsker, α → 1): that is looked at, too. Else "as Gaussian" is
+an estimate.
 
 A few thousand trials cannot show a large ε at δ = 10⁻⁶ by counts; that is why the second reading is there (Nasr et al. 2023).
 All bounds hold together with the stated confidence: half of the doubt is that of a, the other half is shared by the four others.
@@ -45,7 +46,7 @@ from netdp.numerics.arrays import FloatArray
 from netdp.numerics.checks import check_delta, whole
 from netdp.privacy import Curve, RenyiCurve, gaussian_epsilon
 
-CONFIDENCE = 0.99
+CONFIDENCE = 0.9999
 """That all bounds of one measurement hold together."""
 _FIRST = 8
 """One in so many trials chooses the thresholds."""

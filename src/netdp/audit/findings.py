@@ -20,7 +20,7 @@ class Verdict(StrEnum):
     """What may be said of a claim after the attack.
 
     >>> [verdict.value for verdict in Verdict]
-    ['refuted', 'attained', 'holds', 'too small to measure']
+    ['refuted', 'attained', 'holds', 'too small to measure', 'nothing is promised']
     """
 
     REFUTED = "refuted"
@@ -34,6 +34,9 @@ class Verdict(StrEnum):
 
     TOO_SMALL = "too small to measure"
     """So little is claimed to be learned that these trials cannot tell it from nothing; they did not."""
+
+    NOTHING = "nothing is promised"
+    """The claimed loss has no bound: there is nothing to refute."""
 
     @property
     def is_bad(self) -> bool:
@@ -85,9 +88,11 @@ class Finding:
         """What may be said of the claim."""
         if self.refuted:
             return Verdict.REFUTED
-        if self.tightness >= NEAR:
+        if math.isinf(self.claimed):
+            return Verdict.NOTHING
+        if self.claimed > 0 and self.tightness >= NEAR:
             return Verdict.ATTAINED
-        return Verdict.TOO_SMALL if self.claimed < self.resolution else Verdict.HOLDS
+        return Verdict.TOO_SMALL if 0 < self.claimed < self.resolution else Verdict.HOLDS
 
     @property
     def about(self) -> str:

@@ -13,8 +13,8 @@ target adds carries no noise at all (A_u d outside the range of C), that directi
 
 **Which d.** A target with one value: d = Δ. Values over time (tokens, several studies): the signs with the largest μ².
 
-**Far values.** Where the public interval is stated, `within` is a value far outside of it. A sound system clips it to the interval's end
-before noise is added, and nothing changes; one that forgets to, or clips too late, gives itself away.
+**Far values.** `within` is a value far outside of the public interval. A sound system clips it to the interval's end before noise
+is added, and nothing changes; one that forgets to, or clips too late, gives itself away.
 
 Rounding can only make w a little less than optimal: whatever w is, s is a function of what the observers hold, and what its scores
 prove is proved.
@@ -55,6 +55,8 @@ class LinearAttack(Attack):
     """See the module. `periods`: how many values over time the target has; 1: one value."""
 
     words: ClassVar[str] = "the likelihood ratio of everything the observers hold, which is one linear function of it"
+    gaussian: ClassVar[bool] = True
+    most: ClassVar[int] = 400_000
     protocol: Any
     observers: tuple[int, ...]
     target: int
@@ -63,7 +65,7 @@ class LinearAttack(Attack):
     periods: int = 1
 
     @cached_property
-    def size(self) -> int:  # type: ignore[override]
+    def size(self) -> int:
         """As many columns as fit into memory."""
         return int(np.clip(_NUMBERS // max(len(self.weights), 1), 64, 1 << 14))
 
@@ -98,20 +100,13 @@ class LinearAttack(Attack):
         width = self.protocol.sensitivity
         values = np.zeros((self.periods, self.real.n, self.size))
         up = self.direction if within else -self.direction
-        clips = _takes_bounds(self.protocol)
-        beyond = np.where(within, FAR, 0.5) if clips else 0.5
-        values[:, self.target] = (up * width * beyond)[:, None]
+        values[:, self.target] = (up * width * (FAR if within else 0.5))[:, None]
         normal = np.random.default_rng(seed).standard_normal
-        bounds = (-width / 2, width / 2) if clips else None
-        given = Columns(values[0] if self.periods == 1 else values, bounds)
+        given = Columns(values[0] if self.periods == 1 else values, (-width / 2, width / 2))
         # on a grid noise comes from the seed; else the seed decides what is public, and noise is drawn anew
         chosen = seed if self.real is not self.protocol else self.seed
         run = self.system(_wide(self.protocol, self.size), given, chosen, normal, list(self.observers))
         return np.asarray(self.weights @ held(run))
-
-
-def _takes_bounds(protocol: Any) -> bool:
-    return True
 
 
 def _wide(protocol: Any, columns: int) -> Any:
@@ -163,13 +158,14 @@ def probed(
     values = np.zeros((periods, n, width))
     reach = protocol.sensitivity / 2
     values.reshape(periods * n, width)[:, :first] = reach * np.eye(periods * n)
-    at = iter(np.cumsum([0, *noises]))
+    start = 0
 
     def units(shape: tuple[int, ...]) -> FloatArray:
-        start = int(next(at))
+        nonlocal start
         rows = int(np.prod(shape)) // width
         block = np.zeros((rows, width))
         block[np.arange(rows), first + start + np.arange(rows)] = 1.0
+        start += rows
         return block.reshape(shape)
 
     found = run(width, values, units) - zero

@@ -8,7 +8,7 @@ import typer
 
 from netdp.errors import NetdpError
 
-from . import account, graphs, ledger, peer, plan, protocols, reproduce, simulate, study, up
+from . import account, audit, graphs, ledger, peer, plan, protocols, reproduce, simulate, study, up
 
 app = typer.Typer(
     name="netdp",
@@ -18,6 +18,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("account")(account.account)
+app.command("audit")(audit.audit)
 app.command("graphs")(graphs.list_graphs)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(peer.app, name="peer")

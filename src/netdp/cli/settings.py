@@ -223,6 +223,17 @@ class Accounting(Looking):
     plot: str | None = None
 
 
+class Auditing(Looking):
+    """`netdp audit` of a protocol."""
+
+    target: int | str | None = None
+    colluders: int = 3
+    trials: int | None = None
+    confidence: float = 0.9999
+    seed: int = 0
+    plot: str | None = None
+
+
 class Running(Looking):
     """`netdp simulate`."""
 
@@ -461,8 +472,9 @@ def _model(command: str, name: str, way: Way) -> type[Settings]:
     if command == "plan" and name in _PLANNERS:
         return _PLANNERS[name]
     base: type[Protocolled] = Recording
-    if command in ("account", "plan"):
-        base = Accounting if command == "account" else PlanNoise
+    bases: dict[str, type[Protocolled]] = {"account": Accounting, "audit": Auditing, "plan": PlanNoise}
+    if command in bases:
+        base = bases[command]
     elif kind.roles:  # a curator has nothing to record but what it collects
         base = Running
     elif issubclass(kind, MaskedSum):
@@ -486,6 +498,21 @@ def account_settings(path: Path | None, flags: dict[str, Any]) -> Accounting:
         )
     if settings.who_learns_most and (settings.colluders or settings.plot or settings.rdp):
         raise InvalidValue("--who-learns-most compares single observers; leave --colluders, --plot and --rdp out")
+    return settings
+
+
+def audit_settings(path: Path | None, flags: dict[str, Any]) -> Auditing:
+    """The settings of `netdp audit`."""
+    settings = _load("audit", path, flags)
+    assert isinstance(settings, Auditing)
+    if settings.target is not None and settings.observer is None:
+        raise InvalidValue(f"--target {settings.target} needs somebody who looks; give --observer, too")
+    if settings.observer is not None and settings.target is None:
+        raise InvalidValue("--observer needs a target; give --target, or leave both out for the worst pairs")
+    if settings.target is not None and "colluders" in settings.model_fields_set:
+        raise InvalidValue(
+            f"--colluders {settings.colluders} is for coalitions that are looked for; leave it out, or --target"
+        )
     return settings
 
 

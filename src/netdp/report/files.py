@@ -17,7 +17,7 @@ def picture_path(path: str | os.PathLike[str], kinds: tuple[str, ...]) -> Path:
         raise InvalidValue(f"cannot draw {str(path)!r}: the name must end in {' or '.join(kinds)}")
     if not target.parent.is_dir():
         raise InvalidValue(f"cannot write {str(path)!r}: the folder {str(target.parent)!r} does not exist")
-    if target.suffix.lower() in (".png", ".svg"):
+    if target.suffix.lower() in (".png", ".svg", ".pdf"):
         matplotlib()  # say so before the long work
     return target
 

@@ -1,0 +1,310 @@
+"""What an audit found, for people: a table for a terminal, one self-contained page, a picture by distance.
+
+Claimed ε are rounded up, as everywhere; measured ones are lower bounds and are rounded *down*.
+"""
+
+from __future__ import annotations
+
+import html
+import io
+import math
+import os
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+import netdp
+from netdp.audit import Audit, Check, Finding, Verdict
+from netdp.privacy.readable import readable
+
+from .files import matplotlib, picture_path, write_whole
+
+BLUE, ORANGE, RED, BLACK = "#0072B2", "#E69F00", "#D55E00", "#000000"  # Okabe and Ito: told apart by colour-blind eyes
+_STYLE = {
+    Verdict.REFUTED: "bold red",
+    Verdict.ATTAINED: "green",
+    Verdict.HOLDS: "green",
+    Verdict.TOO_SMALL: "dim",
+    Verdict.NOTHING: "dim",
+}
+_CLASS = {
+    Verdict.REFUTED: "bad",
+    Verdict.ATTAINED: "good",
+    Verdict.HOLDS: "good",
+    Verdict.TOO_SMALL: "absent",
+    Verdict.NOTHING: "absent",
+}
+
+
+def at_least(value: float, digits: int = 3) -> str:
+    """A lower bound, rounded down.
+
+    >>> [at_least(x) for x in (0.0, 0.98765, 0.04999, 12.349, math.inf)]
+    ['0', '0.987', '0.0499', '12.3', '∞']
+    """
+    if value <= 0 or math.isinf(value):
+        return "∞" if math.isinf(value) else "0"
+    places = max(0, digits - 1 - math.floor(math.log10(value)))
+    return f"{math.floor(value * 10**places) / 10**places:.{places}f}"
+
+
+def audit_table(audit: Audit) -> RenderableType:
+    """The rows with their verdicts, the checks, and what the numbers mean."""
+    parts: list[RenderableType] = [Text(audit.title), Text(f"ε at δ = {audit.delta:g}\n", style="bold")]
+    if audit.findings:
+        parts.append(_rows(audit.findings))
+    if audit.by_distance:
+        parts += [Text("\nby distance from one observer", style="bold"), _rows(audit.by_distance)]
+    if audit.checks:
+        parts += [Text(""), _checks(audit.checks)]
+    return Group(*parts, Text("\n" + "\n".join(_words(audit))))
+
+
+def _rows(findings: Sequence[Finding]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("")
+    table.add_column("who looks at whom")
+    for title in ("claimed", "measured\nat least", "of it", "published"):
+        table.add_column(title, justify="right")
+    table.add_column("verdict")
+    for row in findings:
+        share = _share(row)
+        printed = "" if row.published is None else readable(row.published) + (" ✗" if row.published_refuted else "")
+        table.add_row(
+            row.name, f"{_short(row)} → {row.about}", readable(row.claimed), at_least(row.measured.epsilon), share, printed,
+            Text(row.verdict.value, style=_STYLE[row.verdict]),
+        )  # fmt: skip
+    return table
+
+
+def _share(row: Finding) -> str:
+    """How much of the claim was attained."""
+    return "" if math.isinf(row.claimed) or row.claimed <= 0 else f"{100 * min(row.tightness, 9.99):.0f} %"
+
+
+def _short(row: Finding) -> str:
+    who = row.observers
+    called = [*who.roles, *(str(name) for name in (who.names or who.parties))]
+    return ", ".join(called[:4]) + (f" and {len(called) - 4} more" if len(called) > 4 else "")
+
+
+def _checks(checks: Sequence[Check]) -> Table:
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column("")
+    table.add_column("")
+    for check in checks:
+        table.add_row(
+            Text("ok" if check.ok else "NOT OK", style="green" if check.ok else "bold red"),
+            f"{check.name}: {check.words}",
+        )
+    return table
+
+
+def _words(audit: Audit) -> list[str]:
+    """What the numbers mean, in sentences."""
+    lines = [verdict_words(audit)]
+    if audit.findings:
+        trials = sorted({row.measured.trials for row in (*audit.findings, *audit.by_distance)})
+        many = f"{trials[0]:,}" if len(trials) == 1 else f"{trials[0]:,} to {trials[-1]:,}"
+        lines.append(
+            f"measured: from {many} runs a row, half with one value of the target and half with another; with "
+            f"{100 * audit.confidence:g} % confidence no row of a sound system is called refuted; seed {audit.seed}"
+        )
+        if any(row.measured.as_gaussian > row.measured.by_counts for row in audit.findings):
+            lines.append(
+                "measured as a Gaussian loss (from how often the best guess is right); by counts alone, whatever the law: "
+                f"{at_least(max(row.measured.by_counts for row in audit.findings))} at most"
+            )
+    if any(row.published_refuted for row in (*audit.findings, *audit.by_distance)):
+        lines.append("✗: the published formula is refuted by measurement")
+    return [*lines, *audit.notes]
+
+
+def verdict_words(audit: Audit) -> str:
+    """The whole audit in one sentence.
+
+    >>> verdict_words(Audit("nothing", 1e-6, 0.99, 0))
+    'nothing was refuted'
+    """
+    bad = [row.name for row in (*audit.findings, *audit.by_distance) if row.verdict.is_bad]
+    wrong = [check.name for check in audit.checks if not check.ok]
+    if not bad and not wrong:
+        return "nothing was refuted"
+    said = [f"refuted: {', '.join(bad)}"] if bad else []
+    said += [f"not as it should be: {', '.join(wrong)}"] if wrong else []
+    return (
+        "; ".join(said)
+        + ": the system gives away more than is claimed, or is not what it claims to be; do not rely on it"
+    )
+
+
+# ── pictures ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def save_audit(audit: Audit, path: str | os.PathLike[str]) -> Path:
+    """The page (.html), or the picture alone (.png, .svg or .pdf)."""
+    target = picture_path(path, (".html", ".png", ".svg", ".pdf"))
+    content = (
+        audit_page(audit).encode() if target.suffix.lower() == ".html" else _drawn(audit, target.suffix[1:].lower())
+    )
+    write_whole(target, content)
+    return target
+
+
+def _drawn(audit: Audit, kind: str) -> bytes:
+    """Claim, measurement, local DP and the published formula, by distance or row by row."""
+    plt = matplotlib()
+    rows = audit.by_distance or audit.findings
+    labels = [str(row.hops) for row in rows] if audit.by_distance else [row.name for row in rows]
+    figure, axes = plt.subplots(figsize=(5.2, 3.3), layout="constrained")
+    x = list(range(len(rows)))
+    finite = [row.claimed if math.isfinite(row.claimed) else math.nan for row in rows]
+    axes.plot(x, finite, color=BLUE, marker="o", label=f"claimed ({rows[0].claim.value})")
+    axes.plot(x, [row.measured.epsilon for row in rows], color=ORANGE, marker="^", linestyle="none", markersize=7,
+              label="measured, at least")  # fmt: skip
+    if any(row.local is not None for row in rows):
+        axes.plot(x, [_or_nan(row.local) for row in rows], color=BLACK, linestyle=":", label="local DP")
+    if any(row.published is not None for row in rows):
+        axes.plot(x, [_or_nan(row.published) for row in rows], color=RED, linestyle="--", marker="s", markersize=4,
+                  label="published (not a bound)")  # fmt: skip
+    axes.set_xticks(x, labels)
+    axes.set(
+        xlabel="links between observer and target" if audit.by_distance else "", ylabel=f"ε at δ = {audit.delta:g}"
+    )
+    axes.set_ylim(bottom=0)
+    axes.grid(alpha=0.25)
+    axes.legend(frameon=False, fontsize=8)
+    content = io.BytesIO()
+    figure.savefig(content, format=kind, dpi=200)
+    plt.close(figure)
+    return content.getvalue()
+
+
+def _or_nan(value: float | None) -> float:
+    return math.nan if value is None or math.isinf(value) else value
+
+
+# ── the page ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def audit_page(audit: Audit) -> str:
+    """One file, without anything from outside: verdict, tables, picture, what was done."""
+    style = resources.files("netdp.reproduce").joinpath("page.css").read_text("utf-8")
+    kind = "good" if audit.ok else "bad"
+    parts = [
+        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width, initial-scale=1'>",
+        f"<title>Audit</title><style>{style}{_SVG_STYLE}</style><main><h1>Audit</h1>",
+        f"<p>{html.escape(audit.title)}</p><p><span class='verdict {kind}'>{html.escape(verdict_words(audit))}</span></p>",
+        "<p>An attack got all that the observers hold after a run, knew everything but the target's value, and guessed "
+        "which of two values it was, in many runs. How often it was right proves a lower bound on what was learned "
+        f"(ε at δ = {audit.delta:g}). It must not exceed what is claimed.</p>",
+    ]
+    if audit.by_distance or audit.findings:
+        parts.append(f"<figure>{_svg(audit)}</figure>")
+    if audit.findings:
+        parts.append(_html_rows("Pairs and coalitions", audit.findings))
+    if audit.by_distance:
+        parts.append(_html_rows("By distance", audit.by_distance))
+    if audit.checks:
+        rows = "".join(
+            f"<tr><td><span class='verdict {'good' if check.ok else 'bad'}'>{'ok' if check.ok else 'not ok'}</span>"
+            f"<td>{html.escape(check.name)}<td>{html.escape(check.words)}"
+            for check in audit.checks
+        )
+        parts.append(f"<h2>Checks</h2><div class=wide><table>{rows}</table></div>")
+    notes = "".join(f"<li>{html.escape(line)}" for line in _words(audit)[1:])
+    parts.append(
+        f"<h2>How to read it</h2><ul>{notes}</ul><p class=note>netdp {netdp.__version__}; seed {audit.seed}.</p>"
+    )
+    return "\n".join([*parts, "</main></html>\n"])
+
+
+def _html_rows(title: str, findings: Sequence[Finding]) -> str:
+    head = (
+        "<tr><th>pair<th>who looks<th>at whom<th class=n>links<th class=n>claimed ε<th class=n>measured, at least"
+        "<th class=n>by counts alone<th class=n>share<th class=n>published<th>verdict"
+    )
+    rows = []
+    for row in findings:
+        printed = "" if row.published is None else readable(row.published)
+        wrong = " <b class=bad>refuted</b>" if row.published_refuted else ""
+        rows.append(
+            f"<tr><td>{html.escape(row.name)}<td>{html.escape(_short(row))}<td>{html.escape(row.about)}"
+            f"<td class=n>{'' if row.hops is None else row.hops}"
+            f"<td class=n>{readable(row.claimed)} <small>{row.claim.value}</small>"
+            f"<td class=n>{at_least(row.measured.epsilon)}<td class=n>{at_least(row.measured.by_counts)}"
+            f"<td class=n>{_share(row)}<td class=n>{printed}{wrong}"
+            f"<td><span class='verdict {_CLASS[row.verdict]}'>{row.verdict.value}</span>"
+        )
+    used = sorted({row.attack for row in findings})
+    return (
+        f"<h2>{title}</h2><div class=wide><table>{head}{''.join(rows)}</table></div>"
+        f"<p class=note>Attack: {html.escape('; '.join(used))}.</p>"
+    )
+
+
+_SVG_STYLE = (
+    "figure{margin:1rem 0}svg text{fill:var(--ink);font:13px system-ui,sans-serif}svg .grid{stroke:var(--line)}"
+    f"svg .claimed{{stroke:{BLUE};fill:none;stroke-width:2}}svg .local{{stroke:var(--ink);fill:none;stroke-dasharray:2 4}}"
+    f"svg .printed{{stroke:{RED};fill:none;stroke-dasharray:7 4;stroke-width:1.5}}svg .measured{{fill:{ORANGE}}}"
+)
+_W, _H, _LEFT, _BOTTOM, _TOP = 640, 300, 60, 46, 54
+
+
+def _svg(audit: Audit) -> str:
+    """The picture as inline SVG: needs no library, follows light and dark."""
+    rows = audit.by_distance or audit.findings
+    values = [
+        v for row in rows for v in (row.claimed, row.measured.epsilon, row.local) if v is not None and math.isfinite(v)
+    ]
+    top = 1.15 * max([*values, 1e-9])
+
+    def x(i: int) -> float:
+        return _LEFT + (_W - _LEFT - 20) * (i + 0.5) / len(rows)
+
+    def y(value: float) -> float:
+        return _H - _BOTTOM - (_H - _BOTTOM - _TOP) * min(value, top) / top
+
+    def line(kind: str, numbers: Sequence[float]) -> str:
+        points = " ".join(f"{x(i):.1f},{y(v):.1f}" for i, v in enumerate(numbers) if math.isfinite(v))
+        return f"<polyline class={kind} points='{points}'/>"
+
+    marks = [top * k / 4 for k in range(5)]
+    body = [
+        f"<line class=grid x1={_LEFT} x2={_W - 20} y1={y(m):.1f} y2={y(m):.1f} /><text x={_LEFT - 8} y={y(m) + 4:.1f} "
+        f"text-anchor=end>{m:.2g}</text>"
+        for m in marks
+    ]
+    legend = [("claimed", f"claimed ({rows[0].claim.value})"), ("measured", "measured, at least")]
+    body.append(line("claimed", [row.claimed for row in rows]))
+    if any(row.local is not None for row in rows):
+        body.append(line("local", [_or_nan(row.local) for row in rows]))
+        legend.append(("local", "local DP"))
+    if any(row.published is not None for row in rows):
+        body.append(line("printed", [_or_nan(row.published) for row in rows]))
+        legend.append(("printed", "published (not a bound)"))
+    for i, row in enumerate(rows):
+        cx, cy = x(i), y(row.measured.epsilon)
+        told = html.escape(
+            f"{row.name}: claimed {readable(row.claimed)}, measured at least {at_least(row.measured.epsilon)}"
+        )
+        body.append(f"<path class=measured d='M{cx:.1f} {cy - 6:.1f}l6 11h-12z'><title>{told}</title></path>")
+        label = str(row.hops) if audit.by_distance else row.name
+        body.append(f"<text x={cx:.1f} y={_H - _BOTTOM + 18} text-anchor=middle>{html.escape(label)}</text>")
+    for k, (kind, words) in enumerate(legend):
+        lx = _LEFT + 145 * k
+        shape = (
+            f"<path class=measured d='M{lx + 12} 12l6 11h-12z'/>"
+            if kind == "measured"
+            else f"<line class={kind} x1={lx} x2={lx + 24} y1=18 y2=18 />"
+        )
+        body.append(f"{shape}<text x={lx + 30} y=22>{html.escape(words)}</text>")
+    under = "links between observer and target" if audit.by_distance else ""
+    body.append(f"<text x={(_W + _LEFT) / 2:.0f} y={_H - 6} text-anchor=middle>{under}</text>")
+    body.append(f"<text x=6 y={_TOP - 12}>ε at δ = {audit.delta:g}</text>")
+    title = "Claimed and measured loss" + (" by distance" if audit.by_distance else "")
+    return f"<svg viewBox='0 0 {_W} {_H}' role=img aria-label='{title}' style='width:100%;max-width:46rem'>{''.join(body)}</svg>"
