@@ -91,3 +91,14 @@ def test_the_published_theorem_is_refuted_beyond_two_hops():
         assert not found.refuted
     near = audit_pair(protocol, look(protocol, [0], 1), delta=DELTA, trials=100_000)
     assert not near.published_refuted
+
+
+def test_a_protocol_stated_as_matrices_is_attained():
+    """Two parties hand their noisy values to a third, which publishes the sum."""
+    A = np.array([[1.0, 0, 0], [0, 1, 0], [1, 1, 1]])
+    view = netdp.LinearGaussianView(3, data=A, noise=1.5 * A, readers=[(2,), (2,), None])
+    for observer, target in ((2, 0), (1, 0)):
+        found = audit_pair(view, look(view, [observer], target), trials=60_000, confidence=0.999)
+        assert found.verdict is Verdict.ATTAINED, (found.claimed, found.measured.epsilon)
+    weaker = audit_pair(view, look(view, [2], 0), trials=60_000, curve=netdp.privacy.GaussianCurve(0.5))
+    assert weaker.refuted

@@ -2,7 +2,7 @@
 
 A bug is a function in the place of the simulator (or a claim in the place of the accountant's). The other planted bugs of issue 15
 stand beside the attacks that catch them: one hop fewer in test_shuffles.py, a doubled sampling rate in test_membership.py,
-and those of real peers in tests/peers/test_audited.py.
+and those of real peers in tests/peers/test_audited.py. docs/guarantees.md#best-attacks, docs/guarantees.md#measured.
 """
 
 import dataclasses
@@ -110,6 +110,18 @@ def same_noise_in_every_study(protocol, values, seed, normal, record):
     return change(protocol, values, 1234, normal, record)
 
 
+def noise_on_a_coarser_grid(protocol, values, seed, normal, record):
+    """Half as many steps are drawn and then doubled: as much noise, and only even numbers of steps."""
+
+    class Doubled(simulated.DiscreteGaussian):
+        def sample(self, shape, words):
+            return 2 * simulated_draw(-(-self.variance // 4)).sample(shape, words)
+
+    simulated_draw = simulated.DiscreteGaussian
+    with mock.patch.object(simulated, "DiscreteGaussian", Doubled):
+        return SIMULATOR(protocol, values, seed, normal, record)
+
+
 def a_pad_revealed(target):
     """After everybody has published, the target's pads are shown: it had been taken for gone."""
 
@@ -136,6 +148,7 @@ BUGS = {
     "pads drawn from a public seed": (SUM, [0], 3, pads_of_a_public_seed),
     "pads of eight bits": (SUM, [0], 3, short_pads),
     "a pad revealed after a send": (SUM, [0], 3, a_pad_revealed(3)),
+    "noise on a coarser grid than the values": (SUM, [0], 3, noise_on_a_coarser_grid),
     "the closing noise left out": (RING, [14], 15, not_closed),
     "clipping after noise": (GOSSIP, [0], 1, clipped_after_the_noise),
     "clipping forgotten": (GOSSIP, [0], 1, not_clipped),

@@ -1,5 +1,7 @@
 """Measured lower bounds: what counted successes of an attack prove about ε, with a stated confidence.
 
+Proofs: docs/guarantees.md#measured.
+
 An attack turns what observers hold after a run into a number, its *score*, meant to be larger if the target's data were one
 value (`within`) than if they were another (`without`). Many runs of both kinds give two samples. For a threshold t let
 

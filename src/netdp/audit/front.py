@@ -1,4 +1,7 @@
-"""`audit`: attack a protocol's guarantees where they matter most, and say what was found."""
+"""`audit`: attack a protocol's guarantees where they matter most, and say what was found.
+
+Which attacks are the best ones: docs/guarantees.md#best-attacks. What their scores prove: docs/guarantees.md#measured.
+"""
 
 from __future__ import annotations
 
@@ -99,6 +102,8 @@ def _attacked(
     title: str | None,
     progress: Progress | None,
 ) -> Audit:
+    if not 0 < confidence < 1:
+        raise InvalidValue(f"confidence must lie between 0 and 1, got {confidence!r}; 0.9999 is usual")
     rows = [*pairs, *more]
     doubt = (1 - confidence) / len({(pair.observers, pair.target) for pair in rows})
     known: dict[Any, Finding] = {}

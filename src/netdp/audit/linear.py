@@ -1,4 +1,4 @@
-"""The optimal linear distinguisher, for views that are linear in values and Gaussian noises (docs/guarantees.md#linear-view).
+"""The optimal linear distinguisher, for views that are linear in values and Gaussian noises (docs/guarantees.md#linear-gaussian).
 
 What the observers hold is y = A x + C z, with x the values and z standard normal noises; their own noises, masks and values are
 rows of it like any other. Against a target whose contributions move by d, the best test of all is the likelihood ratio (Neyman
@@ -32,8 +32,19 @@ import numpy as np
 from netdp.errors import InvalidValue
 from netdp.numerics.arrays import FloatArray
 from netdp.privacy import Observers
-from netdp.protocols import Gossip, PathSum, Protocol, PushSum, RandomizedGossip, RingSum, VaryingGossip
+from netdp.protocols import (
+    Central,
+    ErdosRenyiGossip,
+    Gossip,
+    Local,
+    PathSum,
+    PushSum,
+    RandomizedGossip,
+    RingSum,
+    VaryingGossip,
+)
 from netdp.simulate.run import Run
+from netdp.views import LinearGaussianView, LinearProtocol, Seen
 
 from .attack import Attack, Columns, System
 from .table import attacks
@@ -209,6 +220,50 @@ def _signs(columns: FloatArray) -> FloatArray:
     return d
 
 
+@dataclass(frozen=True, eq=False)
+class MatrixAttack(Attack):
+    """The same on a protocol that is stated as matrices: what it says is seen is drawn, and judged."""
+
+    words: ClassVar[str] = LinearAttack.words
+    gaussian: ClassVar[bool] = True
+    most: ClassVar[int] = 400_000
+    seen: Seen
+    target: int
+    sensitivity: float
+
+    @cached_property
+    def size(self) -> int:
+        """As many columns as fit into memory."""
+        return int(np.clip(_NUMBERS // max(sum(self.seen.noise.shape), 1), 64, 1 << 14))
+
+    @cached_property
+    def _solved(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        data = self.seen.data
+        owners = np.arange(data.shape[1]) if self.seen.owners is None else self.seen.owners
+        mine = data[:, owners == self.target]
+        w, d, _ = solved(mine, self.seen.noise, self.sensitivity)
+        return w, mine @ d * self.sensitivity / 2, self.seen.noise.T @ w
+
+    def batch(self, within: bool, seed: int) -> FloatArray:
+        w, shift, noise = self._solved
+        z = np.random.default_rng(seed).standard_normal((len(noise), self.size))
+        return np.asarray((1.0 if within else -1.0) * float(w @ shift) + noise @ z)
+
+
+@attacks.register_with_subclasses
+def _matrices(
+    protocol: LinearGaussianView | LinearProtocol, observers: Observers, target: int, system: System, seed: int
+) -> list[Attack]:
+    view = protocol.view() if isinstance(protocol, LinearProtocol) else protocol
+    return [MatrixAttack(view.seen_by(observers.parties), target, view.sensitivity)]
+
+
+attacks.refuse(Local, Central, why="it is what other protocols are compared with, and no messages of it are recorded")
+attacks.refuse(
+    ErdosRenyiGossip, why="its graph is drawn first: audit(protocol) does that, or audit protocol.draw(seed)"
+)
+
+
 @attacks.register
 def _gossip(
     protocol: Gossip | VaryingGossip | PushSum | RandomizedGossip,
@@ -227,8 +282,3 @@ def _tokens(protocol: RingSum | PathSum, observers: Observers, target: int, syst
         return []
     periods = protocol.rounds if isinstance(protocol, RingSum) else 1
     return [LinearAttack(protocol, observers.parties, target, system, seed, min(periods, 2 * _SIGNS))]
-
-
-def is_linear(protocol: Protocol) -> bool:
-    """Whether its views are linear in values and Gaussian noises."""
-    return isinstance(protocol, Gossip | VaryingGossip | PushSum | RandomizedGossip | RingSum | PathSum)

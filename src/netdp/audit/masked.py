@@ -68,13 +68,13 @@ def furthest(protocol: MaskedSum) -> tuple[FloatArray, FloatArray]:
         m = math.floor(steps - 0.5) if record else math.ceil(steps) - 1
         if m >= 0:
             best = max(best, (math.sqrt(j) * (m + 1), j, float(m)))
-    _, j, m = best
+    _, j, most = best
     low, high = np.zeros(protocol.dimension), np.zeros(protocol.dimension)
     if not record:
         low[:j] = (0.5 - _TINY) * g
-    high[:j] = (m + 0.5) * g
+    high[:j] = (most + 0.5) * g
     if not record:  # around the centre, so that both fit into a public interval of length Δ
-        shift = math.floor((m + 1) / 2) * g
+        shift = math.floor((most + 1) / 2) * g
         low[:j] -= shift
         high[:j] -= shift
     return low, high
@@ -129,7 +129,7 @@ class MaskedAttack(Attack):
             data[self.target] += np.tile(self.ends[int(within)], self.size)
             values = Columns(data)
         normal = np.random.default_rng(seed).standard_normal
-        record = self.system(self.wide, values, seed, normal, list(self.observers)).record
+        record: Any = self.system(self.wide, values, seed, normal, list(self.observers)).record
         assert isinstance(record, MaskedRecord)
         return record
 
@@ -192,7 +192,7 @@ class AloneAttack(MaskedAttack):
             others = later_neighbours(p, u)
             if others.size and (u == self.target or self.target in others):
                 add_pads(state, u, others, pads_of(p, u, len(others), p.dimension, seed))
-        return state[self.target]
+        return np.asarray(state[self.target])
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,7 +249,12 @@ def _mark(tied: npt.NDArray[np.bool_], edges: IntArray, whether: bool) -> None:
 def _masked(protocol: MaskedSum, observers: Observers, target: int, system: System, seed: int) -> list[Attack]:
     given = (*smallest(protocol, observers.parties, target), system)
     first = SumAttack(*given, attempts=protocol.attempts)
-    return [first, AloneAttack(*given), TwiceAttack(*given), SumTwiceAttack(*given)]
+    tried: list[Attack] = [first, AloneAttack(*given), TwiceAttack(*given), SumTwiceAttack(*given)]
+    if protocol.step <= protocol.sensitivity:
+        from .residues import MODULI, ResidueAttack
+
+        tried += [ResidueAttack(*given, modulo=modulo) for modulo in MODULI]
+    return tried
 
 
 def smallest(protocol: MaskedSum, observers: tuple[int, ...], target: int) -> tuple[MaskedSum, tuple[int, ...], int]:

@@ -198,7 +198,7 @@ def audit_page(audit: Audit) -> str:
     parts = [
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width, initial-scale=1'>",
         f"<title>Audit</title><style>{style}{_SVG_STYLE}</style><main><h1>Audit</h1>",
-        f"<p>{html.escape(audit.title)}</p><p><span class='verdict {kind}'>{html.escape(verdict_words(audit))}</span></p>",
+        f"<p>{html.escape(audit.title)}</p><p class={kind}><b>{html.escape(verdict_words(audit).capitalize())}.</b></p>",
         "<p>An attack got all that the observers hold after a run, knew everything but the target's value, and guessed "
         "which of two values it was, in many runs. How often it was right proves a lower bound on what was learned "
         f"(ε at δ = {audit.delta:g}). It must not exceed what is claimed.</p>",
@@ -233,7 +233,7 @@ def _html_rows(title: str, findings: Sequence[Finding]) -> str:
         printed = "" if row.published is None else readable(row.published)
         wrong = " <b class=bad>refuted</b>" if row.published_refuted else ""
         rows.append(
-            f"<tr><td>{html.escape(row.name)}<td>{html.escape(_short(row))}<td>{html.escape(row.about)}"
+            f"<tr><td style='white-space:nowrap'>{html.escape(row.name)}<td>{html.escape(_short(row))}<td>{html.escape(row.about)}"
             f"<td class=n>{'' if row.hops is None else row.hops}"
             f"<td class=n>{readable(row.claimed)} <small>{row.claim.value}</small>"
             f"<td class=n>{at_least(row.measured.epsilon)}<td class=n>{at_least(row.measured.by_counts)}"
@@ -252,59 +252,73 @@ _SVG_STYLE = (
     f"svg .claimed{{stroke:{BLUE};fill:none;stroke-width:2}}svg .local{{stroke:var(--ink);fill:none;stroke-dasharray:2 4}}"
     f"svg .printed{{stroke:{RED};fill:none;stroke-dasharray:7 4;stroke-width:1.5}}svg .measured{{fill:{ORANGE}}}"
 )
-_W, _H, _LEFT, _BOTTOM, _TOP = 640, 300, 60, 46, 54
+_W, _H, _LEFT, _BOTTOM, _TOP = 720, 330, 60, 46, 58
 
 
 def _svg(audit: Audit) -> str:
     """The picture as inline SVG: needs no library, follows light and dark."""
     rows = audit.by_distance or audit.findings
-    values = [
-        v for row in rows for v in (row.claimed, row.measured.epsilon, row.local) if v is not None and math.isfinite(v)
-    ]
-    top = 1.15 * max([*values, 1e-9])
+    certified = [v for row in rows for v in (row.claimed, row.measured.epsilon, row.local) if v is not None]
+    highest = max([v for v in certified if math.isfinite(v)] + [1e-9])
+    printed = [_or_nan(row.published) for row in rows]
+    step = _nice(max([highest, *(min(v, 2 * highest) for v in printed if math.isfinite(v))]) / 4)
+    top = 5 * step
 
     def x(i: int) -> float:
         return _LEFT + (_W - _LEFT - 20) * (i + 0.5) / len(rows)
 
     def y(value: float) -> float:
-        return _H - _BOTTOM - (_H - _BOTTOM - _TOP) * min(value, top) / top
+        return _H - _BOTTOM - (_H - _BOTTOM - _TOP) * value / top
 
     def line(kind: str, numbers: Sequence[float]) -> str:
         points = " ".join(f"{x(i):.1f},{y(v):.1f}" for i, v in enumerate(numbers) if math.isfinite(v))
-        return f"<polyline class={kind} points='{points}'/>"
+        return f"<polyline class={kind} clip-path='url(#inside)' points='{points}'/>"
 
-    marks = [top * k / 4 for k in range(5)]
     body = [
-        f"<line class=grid x1={_LEFT} x2={_W - 20} y1={y(m):.1f} y2={y(m):.1f} /><text x={_LEFT - 8} y={y(m) + 4:.1f} "
-        f"text-anchor=end>{m:.2g}</text>"
-        for m in marks
+        f"<clipPath id=inside><rect x={_LEFT} y={_TOP} width={_W - _LEFT - 20} height={_H - _BOTTOM - _TOP + 2} /></clipPath>"
     ]
+    for k in range(6):
+        at = f"{y(k * step):.1f}"
+        body.append(f"<line class=grid x1={_LEFT} x2={_W - 20} y1={at} y2={at} />")
+        body.append(f"<text x={_LEFT - 8} y={y(k * step) + 4:.1f} text-anchor=end>{k * step:g}</text>")
     legend = [("claimed", f"claimed ({rows[0].claim.value})"), ("measured", "measured, at least")]
     body.append(line("claimed", [row.claimed for row in rows]))
     if any(row.local is not None for row in rows):
         body.append(line("local", [_or_nan(row.local) for row in rows]))
         legend.append(("local", "local DP"))
     if any(row.published is not None for row in rows):
-        body.append(line("printed", [_or_nan(row.published) for row in rows]))
+        body.append(line("printed", printed))
         legend.append(("printed", "published (not a bound)"))
     for i, row in enumerate(rows):
-        cx, cy = x(i), y(row.measured.epsilon)
-        told = html.escape(
-            f"{row.name}: claimed {readable(row.claimed)}, measured at least {at_least(row.measured.epsilon)}"
+        cx, cy = x(i), y(min(row.measured.epsilon, top))
+        told = f"{row.name}: claimed {readable(row.claimed)}, measured at least {at_least(row.measured.epsilon)}"
+        body.append(
+            f"<path class=measured d='M{cx:.1f} {cy - 6:.1f}l6 11h-12z'><title>{html.escape(told)}</title></path>"
         )
-        body.append(f"<path class=measured d='M{cx:.1f} {cy - 6:.1f}l6 11h-12z'><title>{told}</title></path>")
         label = str(row.hops) if audit.by_distance else row.name
         body.append(f"<text x={cx:.1f} y={_H - _BOTTOM + 18} text-anchor=middle>{html.escape(label)}</text>")
-    for k, (kind, words) in enumerate(legend):
-        lx = _LEFT + 145 * k
-        shape = (
-            f"<path class=measured d='M{lx + 12} 12l6 11h-12z'/>"
-            if kind == "measured"
-            else f"<line class={kind} x1={lx} x2={lx + 24} y1=18 y2=18 />"
-        )
-        body.append(f"{shape}<text x={lx + 30} y=22>{html.escape(words)}</text>")
+    lx = _LEFT
+    for kind, words in legend:
+        mark = f"<line class={kind} x1={lx} x2={lx + 24} y1=18 y2=18 />"
+        if kind == "measured":
+            mark = f"<path class=measured d='M{lx + 12} 12l6 11h-12z'/>"
+        body.append(f"{mark}<text x={lx + 30} y=22>{html.escape(words)}</text>")
+        lx += 52 + 7 * len(words)
     under = "links between observer and target" if audit.by_distance else ""
     body.append(f"<text x={(_W + _LEFT) / 2:.0f} y={_H - 6} text-anchor=middle>{under}</text>")
     body.append(f"<text x=6 y={_TOP - 12}>ε at δ = {audit.delta:g}</text>")
     title = "Claimed and measured loss" + (" by distance" if audit.by_distance else "")
-    return f"<svg viewBox='0 0 {_W} {_H}' role=img aria-label='{title}' style='width:100%;max-width:46rem'>{''.join(body)}</svg>"
+    inside = "".join(body)
+    return (
+        f"<svg viewBox='0 0 {_W} {_H}' role=img aria-label='{title}' style='width:100%;max-width:46rem'>{inside}</svg>"
+    )
+
+
+def _nice(value: float) -> float:
+    """The next of 1, 2, 2.5, 5 times a power of ten.
+
+    >>> [_nice(x) for x in (0.21, 0.3, 1.7)]
+    [0.25, 0.5, 2.0]
+    """
+    power = 10.0 ** math.floor(math.log10(value))
+    return next(m * power for m in (1, 2, 2.5, 5, 10) if m * power >= value * (1 - 1e-9))
