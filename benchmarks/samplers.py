@@ -3,16 +3,20 @@
     python benchmarks/samplers.py
 
 The set {y·2⁵³ is no whole number}, 400,000 draws of each value (100,000 of PrivUnit, the first coordinate of the direction),
-then nanoseconds per number and the squared error of one report.
+then nanoseconds per number and the squared error of one report; then what `netdp.audit.noise` says of the samplers that peers
+use, and of some with a bug in them, with so many draws.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from measure import seconds
+from netdp.audit.noise import fits, gaussian_law, independent, laplace_law
 from netdp.mechanisms import (
     ExactMechanism,
     Gaussian,
@@ -24,7 +28,9 @@ from netdp.mechanisms import (
     UnaryEncoding,
     on_a_grid,
 )
-from netdp.mechanisms.discrete_gaussian import words_from
+from netdp.mechanisms.discrete_gaussian import DiscreteGaussian, words_from
+from netdp.mechanisms.discrete_laplace import DiscreteLaplace
+from netdp.mechanisms.fine_gaussian import FineGaussian
 
 DRAWS = 400_000
 
@@ -100,6 +106,44 @@ def speed() -> None:
     )
 
 
+def as_claimed() -> None:
+    """The law and the pairs of draws, and how few draws give a bug away, doubling from a thousand on."""
+    words = words_from(np.random.default_rng(2))
+    print(f"\n{'the noise itself, 200,000 draws':34} {'law':>9} {'pairs':>9} {'seconds':>9}")
+    sound: list[tuple[str, Any, Any]] = [
+        *((f"DiscreteGaussian({v:,})", DiscreteGaussian(v), gaussian_law(v)) for v in (1, 262_144, 2**40)),
+        ("FineGaussian(2**116)", FineGaussian(2**116), gaussian_law(2**116)),
+        ("DiscreteLaplace(2**-20)", DiscreteLaplace(Fraction(1, 2**20)), laplace_law(Fraction(1, 2**20))),
+    ]
+    for name, sampler, law in sound:
+        drawn = sampler.sample((200_000,), words)
+        took = seconds(lambda drawn=drawn, law=law: [fits(drawn, law), independent(drawn, law)])
+        print(f"{name:34} {fits(drawn, law).ok!s:>9} {independent(drawn, law).ok!s:>9} {took:9.2f}")
+    law, rng = gaussian_law(2500), np.random.default_rng(3)
+    exact: Callable[[int], Any] = lambda n: DiscreteGaussian(2500).sample((n,), words)  # noqa: E731
+    planted: list[tuple[str, Callable[[int], Any], Any]] = [
+        ("σ halved", lambda n: DiscreteGaussian(625).sample((n,), words), law),
+        ("σ a hundredth too small", lambda n: DiscreteGaussian(2450).sample((n,), words), law),
+        ("cut off at 3σ", lambda n: np.clip(exact(n), -150, 150), law),
+        ("cut off at 4σ", lambda n: np.clip(exact(n), -200, 200), law),
+        ("a bias of σ/50", lambda n: exact(n) + 1, law),
+        ("last digit always 0", lambda n: exact(n) // 2 * 2, law),
+        ("a rounded float Gaussian, σ² = 2", lambda n: np.rint(rng.normal(0, 2**0.5, n)).astype(int), gaussian_law(2)),
+        (
+            "a rounded float Gaussian, σ = 2⁵⁸",
+            lambda n: np.rint(rng.normal(0, 2**58, n)).astype(int),
+            gaussian_law(2**116),
+        ),
+    ]
+    print(f"{'found with how many draws':34}")
+    for name, draw, stated in planted:
+        n = 1000
+        while n < 2_000_000 and fits(draw(n), stated).ok:
+            n *= 2
+        print(f"{name:34} {n:9,}")
+
+
 if __name__ == "__main__":
     last_digits()
     speed()
+    as_claimed()

@@ -26,6 +26,7 @@ from netdp.views import who_looks
 from .attack import SIMULATOR, Attack, System, collect
 from .bounds import CONFIDENCE, Measured, measure
 from .findings import Audit, Finding
+from .noise import noise_checks
 from .pairs import Pair, by_distance, hops_from, pairs_of
 from .table import attacks
 
@@ -69,7 +70,8 @@ def audit(
     pairs = pairs_of(protocol, delta, whole("colluders", colluders), seed, given)
     looks = pairs[0].observers.parties
     more = by_distance(protocol, looks[0], delta, given) if distances and looks else []
-    return _attacked(protocol, pairs, more, delta, trials, confidence, seed, system, given, title, progress)
+    found = _attacked(protocol, pairs, more, delta, trials, confidence, seed, system, given, title, progress)
+    return replace(found, checks=tuple(noise_checks(protocol, seed)))
 
 
 def audit_these(

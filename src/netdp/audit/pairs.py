@@ -60,17 +60,20 @@ def pairs_of(
 def by_distance(
     protocol: Protocol, observer: int, delta: float, options: Mapping[str, Any] = NOTHING, most: int = 8
 ) -> list[Pair]:
-    """For every distance from one observer the party with the largest claimed loss; up to `most` distances."""
+    """For every distance from one observer the party with the largest claimed loss; up to `most` distances.
+
+    None where distance does not matter, as in a masked sum.
+    """
     graph = protocol.network
     if graph is None or protocol.roles:
         return []
     who = who_looks(protocol, [observer])
     hops = hops_from(graph, [observer])
     epsilons = np.nan_to_num(np.asarray(account(protocol, [observer], **options).epsilon(delta)), posinf=1e300)
-    distances = [int(h) for h in np.unique(hops) if h > 0]
     alike = np.ptp(np.delete(epsilons, observer)) <= 1e-6 * epsilons.max()
     if alike and not published.handles(protocol):  # the same about everybody, and no formula that says otherwise
-        most = min(most, 3)
+        return []
+    distances = [int(h) for h in np.unique(hops) if h > 0]
     if len(distances) > most:
         distances = [distances[round(i)] for i in np.linspace(0, len(distances) - 1, most)]
     targets = [max(np.flatnonzero(hops == h).tolist(), key=lambda u: epsilons[u]) for h in distances]
