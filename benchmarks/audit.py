@@ -72,7 +72,7 @@ def main(quick: bool) -> None:
             print(f"{name:36}{str(problem)[:90]}")
             continue
         print(
-            f"{name:36}{row.claim.value:>7}{row.claimed:11.3f}{row.measured.epsilon:12.3f}{row.tightness:11.2f}"
+            f"{name:36}{row.claim.value:>7}{row.claimed:11.3f}{row.epsilon:12.3f}{row.tightness:11.2f}"
             f"{row.measured.by_counts:11.3f}{row.measured.trials:9,}{time.perf_counter() - began:7.1f}", flush=True,
         )  # fmt: skip
     print()

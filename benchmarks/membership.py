@@ -2,56 +2,43 @@
 
     python benchmarks/membership.py [--quick]
 
-**The attack.** One of the parties looks. It has its own frames and those that were sent to it, as the peers recorded them; it
-adds up the published numbers, as everybody does, and is *given* all rows but one record r of another party, all coins but
-those of r, and its own noise. So of every sum S_t there is left R_t = b·c_t·k_t + noise of the honest parties, with b = 1 if
-r is in the data, c_t the secret coin and k_t the record's clipped and rounded gradient, which it computes. It takes the
-likelihood ratio
-
-    l = Σ_t log(1 − q + q·exp((⟨R_t, k_t⟩ − ‖k_t‖²/2)/V)),    V the variance of the honest noise.
-
-No test is better (Neyman and Pearson), up to the difference between discrete and rounded Gaussian noise. k_t is as long as a
-gradient may be for the *crafted* record; the *ordinary* one is a row of a table.
+**The attack** is that of `netdp.audit.membership`. One of the parties looks. It has its own frames and those that were sent to
+it, as the peers recorded them; it adds up the published numbers, as everybody does, and is *given* all rows but one record r of
+another party, all coins but those of r, and its own noise. The score of an iteration is the likelihood ratio of what is left of its
+sum. The gradient of r is as long as one may be for the *crafted* record; the *ordinary* one is a row of a table.
 
 **Many trials in few runs.** A promise about m iterations holds from any model that they start from. So every m iterations in
 a row of a long run are one trial, and two runs, with and without r, give thousands. The certified ε is that of m iterations.
 
-**What is bounded.** False and true positives, by Clopper and Pearson, 95 % for all bounds together. At a threshold that was
-chosen on a quarter of the trials, and for the rest of them, whatever the noise looks like,
-
-    ε ≥ log((TPR_low − δ)/FPR_high)                                           ("by counts")
-
-A few thousand trials cannot show a large ε at δ = 1e-5 that way. So there is a second reading, the usual one: the most noise
-of a sampled Gaussian with which the rates at l = 0 would still be possible, and its ε ("as Gaussian"). Both must stay below
-what is certified. *The attack can fail*: the last rows hold the same sums against a promise with more noise than there was,
-1.5 and 2 times too hopeful, and must refute it.
+**What is bounded** (`netdp.audit.bounds`). False and true positives at thresholds that were chosen on other trials, by Clopper and
+Pearson, 95 % for all bounds together; "by counts" is what they prove whatever the noise looks like. A few thousand trials cannot
+show a large ε at δ = 1e-5 that way. So there is a second reading, the usual one: the most noise of a sampled Gaussian with which
+what was counted would still be possible, and its ε ("as Gaussian"). Both must stay below what is certified. *The attack can
+fail*: the last rows hold the same sums against a promise with more noise than there was, 1.5 and 2 times too hopeful, and must
+refute it.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from netdp.accounting.masked.sampled import sampled_releases_curve
+from netdp.audit.bounds import Measured, measure
+from netdp.audit.membership import as_sampled, in_a_row, ratios_of_sums
 from netdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from netdp.models import Model, whole_sum
 from netdp.numerics.arrays import FloatArray, IntArray
 from netdp.peers.learner import coins, rows_digest
 from netdp.peers.messages import Item, Kind, decode
 from netdp.peers.streams import context, noise_words
-from netdp.privacy.sampled_gaussian import sampled_gaussian_curve
 from netdp.protocols import MaskedDescent
 from netdp.protocols.masked_steps import from_bytes, opened, reduced
-from netdp.protocols.model_steps import begun, stepped
 
 DELTA = 1e-5
 CONFIDENCE = 0.95
@@ -125,34 +112,23 @@ def ratios(
         X, y = model.prepared(own[:, :-1]), np.ascontiguousarray(own[:, -1])
         parts.append((X, y, secrets[u], rows_digest(secrets[u], own), len(case.rows[u])))
     x, label = model.prepared(case.record[None, :-1]), case.record[-1:]
-    variance = (p.n - 1) * p.sum.share
-    state, out = begun(model.start()), np.empty(p.iterations)
 
-    def whole(X: FloatArray, y: FloatArray) -> IntArray:
-        return whole_sum(model, state.theta, X, y, p.clip, p.sum.step, p.distance)
+    def whole(theta: FloatArray, X: FloatArray, y: FloatArray) -> IntArray:
+        return whole_sum(model, theta, X, y, p.clip, p.sum.step, p.distance)
 
-    for t, seen in enumerate(sums, 1):
-        left = np.array(seen)
-        for u, (X, y, secret, digest, known) in enumerate(parts):
-            drawn = coins(noise_words(secret, context(study, 1, roster, t, _COINS), digest), len(y), p.threshold)[
-                :known
-            ]
-            own = whole(X[:known][drawn], y[:known][drawn])
-            left -= own
+    def known(t: int, theta: FloatArray) -> IntArray:
+        total = np.zeros(p.dimension, dtype=np.int64)
+        for u, (X, y, secret, digest, many) in enumerate(parts):
+            words = noise_words(secret, context(study, 1, roster, t, _COINS), digest)
+            drawn = coins(words, len(y), p.threshold)[:many]
+            own = whole(theta, X[:many][drawn], y[:many][drawn])
+            total += own
             if u == looks:
                 words = noise_words(secret, context(study, 1, roster, t), own.astype("<i8").tobytes())
-                left -= DiscreteGaussian(p.sum.share).sample(own.shape, words)
-        k = whole(x, label)
-        moved = (int(left @ k) - int(k @ k) / 2) / variance
-        out[t - 1] = np.logaddexp(math.log1p(-p.sampling), math.log(p.sampling) + moved) if p.sampling < 1 else moved
-        state = stepped(p, state, t, seen)
-    return out
+                total += DiscreteGaussian(p.sum.share).sample(own.shape, words)
+        return total
 
-
-def trials(scores: FloatArray, times: int) -> FloatArray:
-    """Sums over `times` iterations in a row."""
-    count = len(scores) // times
-    return np.asarray(scores[: count * times].reshape(count, times).sum(axis=1))
+    return ratios_of_sums(p, model.start(), sums, known, lambda t, theta: whole(theta, x, label), honest=p.n - 1)
 
 
 # ── what it shows ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -160,14 +136,16 @@ def trials(scores: FloatArray, times: int) -> FloatArray:
 
 @dataclass(frozen=True)
 class Shown:
-    """Bounds from below on what the sums gave away, and the points that they rest on."""
+    """Bounds from below on what the sums gave away, beside what is certified."""
 
-    by_counts: float
+    measured: Measured
     as_gaussian: float
     certified: float
-    false: float
-    true: float
-    trials: int
+
+    @property
+    def by_counts(self) -> float:
+        """ε is at least this, whatever the noise is like."""
+        return self.measured.by_counts
 
     @property
     def ratio(self) -> float:
@@ -185,67 +163,8 @@ def shown(
 ) -> Shown:
     """What trials with the record and without it prove, beside what is certified for so many iterations of `p`."""
     curve = sampled_releases_curve(p.sum.share, p.n - 1, p.distance, p.dimension, p.sampling, times, replaced=False)
-    cut_in, cut_out = len(inside) // 4, len(outside) // 4
-    first = inside[:cut_in], outside[:cut_out]
-    rest = inside[cut_in:], outside[cut_out:]
-    multiplier = math.sqrt((p.n - 1) * p.sum.share) / p.distance
-    counts, gaussian, point = -math.inf, 0.0, (1.0, 0.0)
-    for sign in (1.0, -1.0):
-        # where a ratio is 1 the two lie furthest apart: nothing to choose there, so all trials count
-        false, true = _bounded(sign, (inside, outside), 0.0, confidence)
-        if (found := smallest_epsilon(false, true, p.sampling, times, delta, multiplier)) >= gaussian:
-            gaussian, point = found, (false, true)
-        far = _furthest(sign, first, delta)
-        false, true = _bounded(sign, rest, far, confidence)
-        counts = max(counts, math.log((true - delta) / false) if true > delta else -math.inf)
-    return Shown(max(counts, 0.0), gaussian, float(curve.epsilon(delta)), *point, len(inside) + len(outside))
-
-
-def _furthest(sign: float, first: tuple[FloatArray, FloatArray], delta: float) -> float:
-    """The threshold with the largest quotient of true and false positives, on some of the trials."""
-    inside, outside = (np.sort(sign * scores) for scores in (first if sign > 0 else first[::-1]))
-    best = (-math.inf, 0.0)
-    for threshold in np.quantile(np.concatenate([inside, outside]), np.linspace(0.02, 0.98, 97)):
-        high = stats.beta.ppf(0.975, (outside > threshold).sum() + 1, max((outside <= threshold).sum(), 1e-9))
-        low = stats.beta.ppf(0.025, max((inside > threshold).sum(), 1e-9), (inside <= threshold).sum() + 1)
-        best = max(best, (math.log(max(float(low) - delta, 1e-12) / float(high)), float(threshold)))
-    return best[1]
-
-
-def _bounded(
-    sign: float, rest: tuple[FloatArray, FloatArray], threshold: float, confidence: float
-) -> tuple[float, float]:
-    """False positives at most, true ones at least; Clopper and Pearson, for all bounds together."""
-    inside, outside = (sign * scores for scores in (rest if sign > 0 else rest[::-1]))
-    wrong, right = int((outside > threshold).sum()), int((inside > threshold).sum())
-    tail = (1 - confidence) / 8  # two rates, two directions, two thresholds
-    high = 1.0 if wrong == len(outside) else float(stats.beta.ppf(1 - tail, wrong + 1, len(outside) - wrong))
-    low = 0.0 if not right else float(stats.beta.ppf(tail, right, len(inside) - right + 1))
-    return high, low
-
-
-@lru_cache(maxsize=256)
-def _curve(multiplier: float, sampling: float, times: int) -> Any:
-    return sampled_gaussian_curve(multiplier, sampling, times)
-
-
-def smallest_epsilon(false: float, true: float, sampling: float, times: int, delta: float, near: float) -> float:
-    """ε at δ of the sampled Gaussian with the most noise for which these rates are possible; 0 if they prove nothing."""
-
-    def possible(multiplier: float) -> bool:
-        curve = _curve(multiplier, sampling, times)
-        points = np.linspace(0, 12, 400)
-        return bool((true <= np.exp(points) * false + np.asarray(curve.delta(points))).all())
-
-    if true <= false:
-        return 0.0
-    low, high = 0.25, 16.0  # times the noise there is
-    if possible(near * high):
-        return 0.0
-    while high / low > 1.002:
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if possible(near * middle) else (low, middle)
-    return float(_curve(near * high, sampling, times).epsilon(delta))
+    told = measure(outside, inside, delta, confidence)
+    return Shown(told, as_sampled(told, p.sampling, times), float(curve.epsilon(delta)))
 
 
 # ── real peers ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -313,12 +232,12 @@ def by_peers(case: Case, p: MaskedDescent) -> tuple[FloatArray, FloatArray]:
 def report(name: str, told: Shown) -> str:
     """One line of the table."""
     return (
-        f"{name:44}{told.trials:>7,}{told.false:9.3f}{told.true:9.3f}{told.by_counts:11.3f}{told.as_gaussian:13.3f}"
+        f"{name:44}{told.measured.trials:>7,}{told.measured.accuracy:9.3f}{told.by_counts:11.3f}{told.as_gaussian:13.3f}"
         f"{told.certified:11.3f}{told.ratio:9.2f}"
     )
 
 
-HEAD = f"{'':44}{'trials':>7}{'FPR ≤':>9}{'TPR ≥':>9}{'by counts':>11}{'as Gaussian':>13}{'certified':>11}{'ratio':>9}"
+HEAD = f"{'':44}{'trials':>7}{'right ≥':>9}{'by counts':>11}{'as Gaussian':>13}{'certified':>11}{'ratio':>9}"
 
 
 def main(quick: bool) -> None:
@@ -334,7 +253,7 @@ def main(quick: bool) -> None:
         ("ordinary record (spambase), 1/2, m = 2", ordinary(0), 0.5, 2),
     ):
         p = protocol_of(case, sampling, times, count * times)
-        inside, outside = (trials(scores, times) for scores in by_peers(case, p))
+        inside, outside = (in_a_row(scores, times) for scores in by_peers(case, p))
         print(report(name, shown(inside, outside, p, times)), flush=True)
         if name.startswith("crafted"):
             for hope in (1.5, 2.0):

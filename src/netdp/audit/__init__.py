@@ -4,7 +4,16 @@ A claimed ε is believed when an attack with the observers' full view cannot bea
 bug. `audit` runs the strongest attacks there are on the pairs that matter most; `audit_pair` attacks one.
 """
 
-from . import linear, masked  # noqa: F401  register their attacks
+from . import (  # noqa: F401  register their attacks
+    descents,
+    linear,
+    masked,
+    membership,
+    shuffles,
+    token_descents,
+    token_histograms,
+    walks,
+)
 from .attack import SIMULATOR, Attack, Scores, collect
 from .bounds import Measured, Point, clopper_pearson, measure, one_run
 from .findings import Audit, Check, Finding, Verdict

@@ -28,12 +28,19 @@ from netdp.errors import InvalidValue
 from netdp.numerics.arrays import FloatArray, Progress
 from netdp.numerics.checks import whole
 from netdp.numerics.values import party_values
-from netdp.simulate.run import Run, Values, execute
+from netdp.privacy import Curve, GaussianCurve
+from netdp.simulate.run import Normal, Run, Values, execute
+
+from .bounds import Measured
 
 System = Callable[..., Run]
 """(protocol, values, seed, normal, record) → Run, as `netdp.simulate.run.execute`."""
 
-SIMULATOR: System = execute
+
+def SIMULATOR(protocol: Any, values: Values, seed: int, normal: Normal, record: Any) -> Run:  # noqa: N802  the usual one
+    """What `netdp.simulate` runs. A function of this module, so that workers know it for the same one."""
+    run: Run = execute(protocol, values, seed, normal, record)
+    return run
 
 
 class Attack(ABC):
@@ -59,6 +66,12 @@ class Attack(ABC):
     @abstractmethod
     def batch(self, within: bool, seed: int) -> FloatArray:
         """(size,) scores of so many independent trials in one world."""
+
+    def reading(self, told: Measured, claim: Curve) -> float:
+        """ε at δ in the shape of the claim: of the Gaussian shift that guesses show, or their share of the claimed ε."""
+        if isinstance(claim, GaussianCurve):
+            return told.as_gaussian
+        return told.share_of(claim) * float(claim.epsilon(told.delta))
 
 
 @dataclass(frozen=True, eq=False)

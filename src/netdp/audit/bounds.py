@@ -22,8 +22,8 @@ As many trials are made in one world as in the other, m each. The number of righ
 indicators with mean 2ma, and such a sum exceeds any number above its mean + 1 with no larger probability than a binomial number
 Bin(2m, a) (Hoeffding 1956, Theorem 4): so a⁻ is Clopper's and Pearson's bound for 2m trials.
 Where the claim is a Gaussian shift, a larger μ refutes it just as rigorously as counts do. Under any claim a ≤ (1 + δ(0))/2,
-and under Rényi divergences αρ of all orders a ≤ (1 + √(ρ/2))/2 (Pinsker, α → 1): that is looked at, too. Else "as Gaussian" is
-an estimate.
+and under Rényi divergences αρ of all orders a ≤ (1 + √(ρ/2))/2 (Pinsker, α → 1): that is looked at, too. For a claim that is no
+Gaussian shift, how near an attack came is told by its share of what the claim allows, (2a⁻ − 1)/δ(0) (`share_of`).
 
 A few thousand trials cannot show a large ε at δ = 10⁻⁶ by counts; that is why the second reading is there (Nasr et al. 2023).
 All bounds hold together with the stated confidence: half of the doubt is that of a, the other half is shared by the four others.
@@ -118,6 +118,15 @@ class Measured:
         if 2 * self.accuracy - 1 > apart:
             return True
         return any(bool((point.true > np.exp(_EPSILONS) * point.false + deltas).any()) for point in self.points)
+
+    def share_of(self, curve: Curve) -> float:
+        """How much better than chance the guesses are, as a share of the most that a promise allows, δ(0).
+
+        Above 1 the promise is refuted.
+        """
+        allowed = float(curve.delta(0.0))
+        advantage = max(0.0, 2 * self.accuracy - 1)
+        return advantage / allowed if allowed > 0 else (math.inf if advantage > 0 else 0.0)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

@@ -52,6 +52,7 @@ class Finding:
     hops        how far the target is from the nearest observer; None where there is no graph
     claimed     ε at δ, certified; `claim` says how sure
     measured    what the strongest attack proved
+    reading     ε as that attack reads it if noise is Gaussian; by default that of a Gaussian shift
     attack      how that attack works, in words
     refuted     whether the measured rates are impossible under the claimed curve
     published   ε of the paper's formula, if there is one, and whether it is refuted
@@ -73,15 +74,20 @@ class Finding:
     local: float | None = None
     resolution: float = 0.0
     target_name: str | None = None
+    reading: float | None = None
+
+    @property
+    def epsilon(self) -> float:
+        """The measured ε: by counts, or as the attack reads them, whichever is larger."""
+        read = self.measured.as_gaussian if self.reading is None else self.reading
+        return max(self.measured.by_counts, read)
 
     @property
     def tightness(self) -> float:
         """The measured ε as a share of the claimed one."""
         if math.isinf(self.claimed):
             return 0.0
-        return (
-            self.measured.epsilon / self.claimed if self.claimed > 0 else (math.inf if self.measured.epsilon else 1.0)
-        )
+        return self.epsilon / self.claimed if self.claimed > 0 else (math.inf if self.epsilon else 1.0)
 
     @property
     def verdict(self) -> Verdict:
@@ -104,7 +110,8 @@ class Finding:
         return {
             "name": self.name, "observers": self.observers.to_dict(), "target": self.target, "target_name": self.target_name,
             "hops": self.hops, "claimed": jsonable(self.claimed), "claim": self.claim.value, "attack": self.attack,
-            "measured": self.measured.to_dict(), "tightness": jsonable(self.tightness), "verdict": self.verdict.value,
+            "measured": {**self.measured.to_dict(), "epsilon": jsonable(self.epsilon)},
+            "tightness": jsonable(self.tightness), "verdict": self.verdict.value,
             "published": None if self.published is None else jsonable(self.published),
             "published_refuted": self.published_refuted, "local": None if self.local is None else jsonable(self.local),
             "resolution": self.resolution,

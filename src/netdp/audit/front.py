@@ -19,7 +19,7 @@ from netdp.errors import InvalidValue, NetdpError, Unsupported
 from netdp.numerics.arrays import Progress
 from netdp.numerics.checks import check_delta, whole
 from netdp.privacy import Curve, Observers, RenyiCurve, entry, gaussian_epsilon, gaussian_mu
-from netdp.protocols import ErdosRenyiGossip, Protocol, RandomizedGossip
+from netdp.protocols import ErdosRenyiDescent, ErdosRenyiGossip, Protocol, RandomizedGossip
 from netdp.simulate import simulate
 from netdp.views import who_looks
 
@@ -28,6 +28,7 @@ from .bounds import CONFIDENCE, Measured, measure
 from .findings import Audit, Finding
 from .noise import noise_checks
 from .pairs import Pair, by_distance, hops_from, pairs_of
+from .shortened import said, shortened
 from .table import attacks
 
 _MARGIN = 0.05
@@ -64,14 +65,16 @@ def audit(
     (['worst pair', 'random pair', 'farthest pair'], True)
     """
     check_delta(delta)
-    protocol, given = drawn(protocol, seed)
+    stated, given = drawn(protocol, seed)
+    protocol = shortened(stated)
+    note = said(stated, protocol)
     if not attacks.handles(protocol):
         attacks(protocol)  # refuses, with the reason
     pairs = pairs_of(protocol, delta, whole("colluders", colluders), seed, given)
     looks = pairs[0].observers.parties
     more = by_distance(protocol, looks[0], delta, given) if distances and looks else []
     found = _attacked(protocol, pairs, more, delta, trials, confidence, seed, system, given, title, progress)
-    return replace(found, checks=tuple(noise_checks(protocol, seed)))
+    return replace(found, checks=tuple(noise_checks(protocol, seed)), notes=(note,) if note else ())
 
 
 def audit_these(
@@ -156,7 +159,7 @@ def audit_pair(
     if not tried:
         raise Unsupported(f"there is no attack on {type(protocol).__name__} with these settings")
     doubt = (1 - confidence) / len(tried)
-    best: tuple[Attack, Measured, float] | None = None
+    best: tuple[Attack, Measured, Curve] | None = None
     refuted = False
     for number, attack in enumerate(tried):
         promised = claim if attack.studies == 1 else claim.self_compose(attack.studies)
@@ -168,25 +171,26 @@ def audit_pair(
         told = measure(scores.without, scores.within, delta, 1 - doubt)
         wrong = told.refutes(promised)
         if best is None or (wrong and not refuted):
-            best = attack, told, epsilon
+            best = attack, told, promised
         refuted |= wrong
     assert best is not None
-    attack, told, epsilon = best
+    attack, told, promised = best
     printed = _published(protocol, members, target, attack.studies)
     graph = protocol.network
     return Finding(
-        name=pair.name, observers=who, target=target, claimed=epsilon, claim=loss.claim, measured=told, attack=attack.words,
+        name=pair.name, observers=who, target=target, claim=loss.claim, measured=told, attack=attack.words, refuted=refuted,
+        claimed=float(promised.epsilon(delta)), reading=attack.reading(told, promised),
         hops=None if graph is None or not who.parties else int(hops_from(graph, who.parties)[target]),
-        refuted=refuted, published=None if printed is None else float(printed.epsilon(delta)),
+        published=None if printed is None else float(printed.epsilon(delta)),
         published_refuted=printed is not None and _refuted(printed, told, attack),
-        local=_local(protocol, target, delta, attack.studies),
-        resolution=resolution(told.trials // 2, delta, doubt), target_name=None if loss.names is None else loss.names[target],
+        local=_local(protocol, target, delta, attack.studies), resolution=resolution(told.trials // 2, delta, doubt),
+        target_name=None if loss.names is None else loss.names[target],
     )  # fmt: skip
 
 
 def drawn(protocol: Protocol, seed: int) -> tuple[Any, dict[str, Any]]:
     """The protocol and options of `account`: where random graphs or edges are public, those that were drawn."""
-    if isinstance(protocol, ErdosRenyiGossip):
+    if isinstance(protocol, ErdosRenyiGossip | ErdosRenyiDescent):
         return protocol.draw(seed), {}
     if isinstance(protocol, RandomizedGossip):
         return protocol, {"transcript": simulate(protocol, np.zeros(protocol.n), seed).transcript}

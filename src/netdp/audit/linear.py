@@ -34,6 +34,7 @@ from netdp.numerics.arrays import FloatArray
 from netdp.privacy import Observers
 from netdp.protocols import (
     Central,
+    ErdosRenyiDescent,
     ErdosRenyiGossip,
     Gossip,
     Local,
@@ -41,6 +42,7 @@ from netdp.protocols import (
     PushSum,
     RandomizedGossip,
     RingSum,
+    SecretRingSum,
     VaryingGossip,
 )
 from netdp.simulate.run import Run
@@ -260,8 +262,11 @@ def _matrices(
 
 attacks.refuse(Local, Central, why="it is what other protocols are compared with, and no messages of it are recorded")
 attacks.refuse(
-    ErdosRenyiGossip, why="its graph is drawn first: audit(protocol) does that, or audit protocol.draw(seed)"
+    ErdosRenyiGossip,
+    ErdosRenyiDescent,
+    why="its graphs are drawn first: audit(protocol) does that, or audit protocol.draw(seed)",
 )
+attacks.refuse(SecretRingSum, why="no attack on orders that are drawn anew and secret is built yet")
 
 
 @attacks.register

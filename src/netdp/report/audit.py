@@ -75,7 +75,7 @@ def _rows(findings: Sequence[Finding]) -> Table:
         share = _share(row)
         printed = "" if row.published is None else readable(row.published) + (" ✗" if row.published_refuted else "")
         table.add_row(
-            row.name, f"{_short(row)} → {row.about}", readable(row.claimed), at_least(row.measured.epsilon), share, printed,
+            row.name, f"{_short(row)} → {row.about}", readable(row.claimed), at_least(row.epsilon), share, printed,
             Text(row.verdict.value, style=_STYLE[row.verdict]),
         )  # fmt: skip
     return table
@@ -114,7 +114,7 @@ def _words(audit: Audit) -> list[str]:
             f"measured: from {many} runs a row, half with one value of the target and half with another; with "
             f"{100 * audit.confidence:g} % confidence no row of a sound system is called refuted; seed {audit.seed}"
         )
-        if any(row.measured.as_gaussian > row.measured.by_counts for row in audit.findings):
+        if any(row.epsilon > row.measured.by_counts for row in audit.findings):
             lines.append(
                 "measured as a Gaussian loss (from how often the best guess is right); by counts alone, whatever the law: "
                 f"{at_least(max(row.measured.by_counts for row in audit.findings))} at most"
@@ -164,7 +164,7 @@ def _drawn(audit: Audit, kind: str) -> bytes:
     x = list(range(len(rows)))
     finite = [row.claimed if math.isfinite(row.claimed) else math.nan for row in rows]
     axes.plot(x, finite, color=BLUE, marker="o", label=f"claimed ({rows[0].claim.value})")
-    axes.plot(x, [row.measured.epsilon for row in rows], color=ORANGE, marker="^", linestyle="none", markersize=7,
+    axes.plot(x, [row.epsilon for row in rows], color=ORANGE, marker="^", linestyle="none", markersize=7,
               label="measured, at least")  # fmt: skip
     if any(row.local is not None for row in rows):
         axes.plot(x, [_or_nan(row.local) for row in rows], color=BLACK, linestyle=":", label="local DP")
@@ -236,7 +236,7 @@ def _html_rows(title: str, findings: Sequence[Finding]) -> str:
             f"<tr><td style='white-space:nowrap'>{html.escape(row.name)}<td>{html.escape(_short(row))}<td>{html.escape(row.about)}"
             f"<td class=n>{'' if row.hops is None else row.hops}"
             f"<td class=n>{readable(row.claimed)} <small>{row.claim.value}</small>"
-            f"<td class=n>{at_least(row.measured.epsilon)}<td class=n>{at_least(row.measured.by_counts)}"
+            f"<td class=n>{at_least(row.epsilon)}<td class=n>{at_least(row.measured.by_counts)}"
             f"<td class=n>{_share(row)}<td class=n>{printed}{wrong}"
             f"<td><span class='verdict {_CLASS[row.verdict]}'>{row.verdict.value}</span>"
         )
@@ -258,7 +258,7 @@ _W, _H, _LEFT, _BOTTOM, _TOP = 720, 330, 60, 46, 58
 def _svg(audit: Audit) -> str:
     """The picture as inline SVG: needs no library, follows light and dark."""
     rows = audit.by_distance or audit.findings
-    certified = [v for row in rows for v in (row.claimed, row.measured.epsilon, row.local) if v is not None]
+    certified = [v for row in rows for v in (row.claimed, row.epsilon, row.local) if v is not None]
     highest = max([v for v in certified if math.isfinite(v)] + [1e-9])
     printed = [_or_nan(row.published) for row in rows]
     step = _nice(max([highest, *(min(v, 2 * highest) for v in printed if math.isfinite(v))]) / 4)
@@ -290,8 +290,8 @@ def _svg(audit: Audit) -> str:
         body.append(line("printed", printed))
         legend.append(("printed", "published (not a bound)"))
     for i, row in enumerate(rows):
-        cx, cy = x(i), y(min(row.measured.epsilon, top))
-        told = f"{row.name}: claimed {readable(row.claimed)}, measured at least {at_least(row.measured.epsilon)}"
+        cx, cy = x(i), y(min(row.epsilon, top))
+        told = f"{row.name}: claimed {readable(row.claimed)}, measured at least {at_least(row.epsilon)}"
         body.append(
             f"<path class=measured d='M{cx:.1f} {cy - 6:.1f}l6 11h-12z'><title>{html.escape(told)}</title></path>"
         )
