@@ -261,8 +261,10 @@ def _svg(audit: Audit) -> str:
     certified = [v for row in rows for v in (row.claimed, row.epsilon, row.local) if v is not None]
     highest = max([v for v in certified if math.isfinite(v)] + [1e-9])
     printed = [_or_nan(row.published) for row in rows]
-    step = _nice(max([highest, *(min(v, 2 * highest) for v in printed if math.isfinite(v))]) / 4)
-    top = 5 * step
+    highest = 1.05 * max([highest, *(min(v, 2 * highest) for v in printed if math.isfinite(v))])
+    step = _nice(highest / 5)
+    marks = math.ceil(highest / step)
+    top = marks * step
 
     def x(i: int) -> float:
         return _LEFT + (_W - _LEFT - 20) * (i + 0.5) / len(rows)
@@ -277,7 +279,7 @@ def _svg(audit: Audit) -> str:
     body = [
         f"<clipPath id=inside><rect x={_LEFT} y={_TOP} width={_W - _LEFT - 20} height={_H - _BOTTOM - _TOP + 2} /></clipPath>"
     ]
-    for k in range(6):
+    for k in range(marks + 1):
         at = f"{y(k * step):.1f}"
         body.append(f"<line class=grid x1={_LEFT} x2={_W - 20} y1={at} y2={at} />")
         body.append(f"<text x={_LEFT - 8} y={y(k * step) + 4:.1f} text-anchor=end>{k * step:g}</text>")
