@@ -42,8 +42,8 @@ _WAITING = "how long to wait, or how long something took; shown to people, or co
 _DATES = "a date that people read, or that a certificate is checked against"
 _CANARIES = "made-up data of an audit run, which are to be found out; its keys, noise and pads are drawn as always"
 ALLOWED: dict[tuple[str, str], str] = {
-    ("canaries.py", "numpy.random.Generator"): _CANARIES,
-    ("canaries.py", "numpy.random.default_rng"): _CANARIES,
+    ("audits/canaries.py", "numpy.random.Generator"): _CANARIES,
+    ("audits/canaries.py", "numpy.random.default_rng"): _CANARIES,
     ("doctor.py", "time.perf_counter"): _WAITING,
     ("doctor.py", "datetime.datetime.now"): _DATES,
     (

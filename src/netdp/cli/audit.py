@@ -183,14 +183,14 @@ def _of_a_study(context: typer.Context, path: Path, given: dict[str, Any]) -> Au
 
 
 def _of_peers(folders: list[Path], typed: dict[str, Any]) -> Audit:
-    from netdp.peers.audited import audit_recording
+    from netdp.peers.audits.audited import audit_recording
 
     return audit_recording(folders, **_looking(typed))
 
 
 def _of_a_run(subject: str, typed: dict[str, Any]) -> Audit:
-    from netdp.peers.audited import audit_recording
-    from netdp.peers.canaries import run_with_canaries
+    from netdp.peers.audits.audited import audit_recording
+    from netdp.peers.audits.canaries import run_with_canaries
 
     from .progress import working
 

@@ -159,7 +159,7 @@ Scheduler = Annotated[
 ENGINE_FLAGS: dict[str, Any] = {"engine": Engine, "workers": Workers, "scheduler": Scheduler}
 """Where commands compute: `netdp.engine`."""
 
-F = TypeVar("F", bound=Callable[..., None])
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def takes(flags: dict[str, Any]) -> Callable[[F], F]:

@@ -109,6 +109,8 @@ def up(
         lines.append(
             f"homes, ledgers and results: {folder} (netdp ledger show --home {folder / result.study.names[0]})"
         )
+    if record is not None and folder is not None and not json:
+        lines.append(f"recording: {record} (netdp audit --peers {record})")
     if result.files and not json:
         lines.append(f"model: {result.files['model.npz']}   card: {result.files['MODEL_CARD.md']}")
     if plot is not None:

@@ -31,6 +31,7 @@ from netdp.protocols import RingSum
 from netdp.views import ExchangeLogs, Transcript
 from netdp.views.token import TokenTranscript
 
+from .audits.recorded import keep_beside
 from .learned import Learned, learned_in
 from .ledger.store import Store
 from .settle import deal, settle, workplace
@@ -444,6 +445,8 @@ def run_study(
         else:
             study, study_path = settle(draft, place)
         files = deal(study, data, place)
+        if record is not None:
+            keep_beside(record, study, study_path, files, folder)
         settled = time.monotonic() - began
         result = up(study, study_path, files, place, restart=restart, watch=watch, target=target, record=record)
         result.seconds["settling"] = settled
