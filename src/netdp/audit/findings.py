@@ -146,6 +146,8 @@ class Audit:
     by_distance: tuple[Finding, ...] = ()
     """One pair per distance from one observer, for the picture."""
     notes: tuple[str, ...] = ()
+    trials: str = ""
+    """What the trials are, in words, if they are not runs of a simulation."""
     facts: dict[str, Any] = field(default_factory=dict)
 
     @property

@@ -108,11 +108,9 @@ def _words(audit: Audit) -> list[str]:
     """What the numbers mean, in sentences."""
     lines = [verdict_words(audit)]
     if audit.findings:
-        trials = sorted({row.measured.trials for row in (*audit.findings, *audit.by_distance)})
-        many = f"{trials[0]:,}" if len(trials) == 1 else f"{trials[0]:,} to {trials[-1]:,}"
         lines.append(
-            f"measured: from {many} runs a row, half with one value of the target and half with another; with "
-            f"{100 * audit.confidence:g} % confidence no row of a sound system is called refuted; seed {audit.seed}"
+            f"measured: {audit.trials or _runs(audit)}; with {100 * audit.confidence:g} % confidence no row of a sound system is "
+            f"called refuted{'' if audit.trials else f'; seed {audit.seed}'}"
         )
         if any(row.epsilon > row.measured.by_counts for row in audit.findings):
             lines.append(
@@ -122,6 +120,12 @@ def _words(audit: Audit) -> list[str]:
     if any(row.published_refuted for row in (*audit.findings, *audit.by_distance)):
         lines.append("✗: the published formula is refuted by measurement")
     return [*lines, *audit.notes]
+
+
+def _runs(audit: Audit) -> str:
+    trials = sorted({row.measured.trials for row in (*audit.findings, *audit.by_distance)})
+    many = f"{trials[0]:,}" if len(trials) == 1 else f"{trials[0]:,} to {trials[-1]:,}"
+    return f"from {many} runs a row, half with one value of the target and half with another"
 
 
 def verdict_words(audit: Audit) -> str:

@@ -104,6 +104,7 @@ class _Auditor:
         return Audit(
             title=f"what real peers sent: {title}", delta=self._delta or first.privacy.delta, confidence=self._confidence,
             seed=0, findings=tuple(self._findings), checks=tuple(self._checks), notes=tuple(dict.fromkeys(self._notes)),
+            trials="from the numbers that one run sent, each of them a trial",
             facts={"recordings": [_facts(one) for one in self._recordings]},
         )  # fmt: skip
 
