@@ -173,6 +173,47 @@ def test_progress_bar_appears_only_for_long_work(monkeypatch):
     assert shown == ["start", "stop"]
 
 
+def test_progress_bar_appears_by_itself_where_somebody_watches(monkeypatch):
+    """Work that says nothing for a while is seen to go on, and no bar is left behind by work that is over."""
+    import threading
+
+    from netdp.cli import progress
+
+    shown, started = [], threading.Event()
+    monkeypatch.setattr("rich.progress.Progress.start", lambda self: (shown.append("start"), started.set()))
+    monkeypatch.setattr("rich.progress.Progress.stop", lambda self: shown.append("stop"))
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    monkeypatch.setattr(progress, "_SHOW_AFTER", 0.0)
+    with progress.progress_bar("silent"):
+        assert started.wait(30)
+    assert shown == ["start", "stop"]
+    shown.clear()
+    monkeypatch.setattr(progress, "_SHOW_AFTER", 60.0)
+    with progress.progress_bar("short"):
+        pass
+    assert shown == []
+    assert not [one for one in threading.enumerate() if isinstance(one, threading.Timer) and not one.finished.is_set()]
+
+
+def test_token_plans_are_watched(run, monkeypatch):
+    """Both ways to plan a token hand the bar to the search."""
+    from contextlib import contextmanager
+
+    from netdp.cli import families
+
+    told = []
+
+    @contextmanager
+    def bar(label):
+        yield lambda done, total: told.append((label, done, total))
+
+    monkeypatch.setattr(families, "progress_bar", bar)
+    for graph in ("complete:6", "star:4"):
+        told.clear()
+        run("plan", graph, "-p", "token", "--epsilon", "4", "--visits", "2")
+        assert told[-1] == ("planning", 100, 100)
+
+
 def test_runs_as_a_module():
     words = [sys.executable, "-m", "netdp", "account", "ring:9", "-T", "2", "--sigma", "1"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=True)

@@ -7,7 +7,8 @@ import pytest
 
 import netdp
 from netdp.errors import InvalidValue
-from netdp.planning import Plan, plan_token
+from netdp.planning import Plan, plan_token, plan_token_on
+from netdp.planning.token.watch import Watch
 
 
 @pytest.fixture(scope="module")
@@ -106,3 +107,37 @@ def test_rounding_up_the_noise_never_breaks_the_target(monkeypatch, start):
     option = on_graphs._option("walk", draft, 1.0, 1e-6, 1, 2.0)
     assert option.guarantee.worst_epsilon(1e-6) <= 1.0
     assert option.protocol.sigma == tried[-1]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **how: plan_token(6, 3.0, 1e-4, visits=2, **how),
+        lambda **how: plan_token(6, 3.0, 1e-4, visits=2, colluders=2, **how),
+        lambda **how: plan_token_on(netdp.graphs.star(4), 4.0, 1e-4, visits=2, **how),
+        lambda **how: plan_token_on(netdp.graphs.ring(5), 4.0, 1e-4, visits=2, **how),
+    ],
+    ids=["complete", "colluders", "star", "ring"],
+)
+def test_progress_goes_on_while_noise_is_searched_for_and_ends_at_the_end(make):
+    told = []
+    plan = make(progress=lambda done, total: told.append((done, total)))
+    assert {total for _, total in told} == {100}
+    shares = [done for done, _ in told]
+    assert shares == sorted(shares)
+    assert shares[-1] == 100
+    assert len(set(shares)) > 2 * len(plan.options)  # not only when an option is done
+    alone = make()
+    assert [option.protocol.sigma for option in plan.options] == [option.protocol.sigma for option in alone.options]
+
+
+def test_a_long_search_does_not_pass_its_end_and_a_next_one_starts_where_it_was():
+    told = []
+    watch = Watch(lambda done, total: told.append(done / total), parts=2)
+    for _ in range(50):
+        watch.inside(1, 3)
+        watch.one()
+    assert 0.4 < told[-1] < 0.5
+    watch.next()
+    assert told[-1] == 0.5
+    assert told == sorted(told)

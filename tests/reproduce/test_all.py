@@ -10,6 +10,7 @@ import pytest
 
 from netdp.errors import DataNotFound, InvalidValue
 from netdp.reproduce import catalogue
+from netdp.reproduce.errata import base
 from netdp.reproduce.experiment import Experiment, Finding, Kind, Panel, Result, Series, Size, Table, Verdict, near
 from netdp.reproduce.page import page
 from netdp.reproduce.papers import PAPERS
@@ -50,8 +51,6 @@ def test_the_catalogue_is_complete():
 
 
 def test_every_erratum_that_is_named_exists():
-    from netdp.reproduce.errata import base
-
     known = base.load()
     named = {erratum for name in catalogue.names() for erratum in catalogue.experiment(name).errata}
     assert named <= set(known)
@@ -84,13 +83,13 @@ def test_parts_are_the_same_whether_read_or_computed(tmp_path):
     assert Work(tmp_path).map(doubled, [1, 2]) == fresh
 
 
-def small(holds=True, errata=(), paper="000", missing=()):
+def small(holds=True, errata=(), paper="000", missing=(), agrees=True, settings=None):
     def run(size, work):
         runs.append(size)
         series = Series("a: b", [1, 2], [3.0, math.nan], Kind.CERTIFIED, low=[2.5, 1])
         return Result(
-            {"n": 2},
-            (Finding("x < y", holds, printed="<b>", formula=math.inf, certified=1.5),),
+            {"n": 2} if settings is None else settings,
+            (Finding("x < y", holds, printed="<b>", formula=math.inf, certified=1.5, agrees=agrees),),
             (Panel("P", "x", "y", [series]),),
             (Table("T", ("u", "v"), ((1, 0.25),)),),
             missing,
@@ -108,6 +107,9 @@ runs = []
         (small(), Verdict.REPRODUCED),
         (small(errata=("e",)), Verdict.WITH_ERRATUM),
         (small(paper="ours"), Verdict.OURS),
+        (small(agrees=False), Verdict.IN_PART),
+        (small(agrees=False, errata=("e",)), Verdict.WITH_ERRATUM),
+        (small(agrees=False, holds=False), Verdict.DIFFERS),
         (small(holds=False, errata=("e",)), Verdict.DIFFERS),
         (small(holds=False, paper="ours"), Verdict.DIFFERS),
     ],
@@ -129,6 +131,28 @@ def test_what_is_written(tmp_path):
     assert "web-google: not on this machine" in shown
     assert "&lt;b&gt;" in shown
     assert "<b>" not in shown.replace("<b>1 reproduced.</b>", "")
+
+
+def test_the_page_says_what_an_erratum_is_and_writes_numbers_and_powers_to_be_read(tmp_path):
+    settings = {"δ": 1e-06, "t": "a < b", "e^{2x}": [1, 2]}
+    report = reproduce(small(errata=("003-table4", "unknown"), settings=settings), tmp_path)
+    assert "errata.md" not in page([report], tmp_path)  # no link to what is not there
+    (tmp_path / "errata.md").write_text("")
+    shown = page([report], tmp_path)
+    assert base.load()["003-table4"].place in shown
+    assert "errata.md#003-table4" in shown
+    assert "(<a href='errata.md#unknown'>unknown</a>)" in shown
+    assert "δ = 10<sup>−6</sup>; t = a &lt; b; " in shown
+    assert "&amp;" not in shown
+
+
+def test_a_verdict_in_part_survives_being_read_again(tmp_path):
+    made = small(agrees=False)
+    first = reproduce(made, tmp_path, Size.FULL)
+    assert "✓ in part" in page([first], tmp_path)
+    again = Report.read(made, tmp_path, Size.FULL)
+    assert again.verdict is Verdict.IN_PART
+    assert not again.findings[0].agrees
 
 
 def test_pictures_do_not_depend_on_the_day(tmp_path):

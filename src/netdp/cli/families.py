@@ -125,7 +125,8 @@ def plan_tokens(settings: PlanToken) -> TokenPlan:
     options: dict[str, Any] = {"sensitivity": settings.sensitivity, "colluders": settings.colluders}
     if settings.visits is not None:
         options["visits"] = settings.visits
-    with progress_bar("planning"):
+    with progress_bar("planning") as progress:
+        options["progress"] = progress
         if settings.graph.startswith("complete:"):  # no graph has to be built
             return plan_token(users(settings.graph), settings.epsilon, settings.delta, **options)
         return plan_token_on(settings.network(), settings.epsilon, settings.delta, **options)

@@ -1,6 +1,7 @@
-"""A progress bar on the terminal's error stream, shown only for work that takes more than a second or two.
+"""A progress bar on the terminal's error stream, shown only for work that takes more than a second.
 
-Where nobody knows how much there is to do, a line that says what is done and for how long (`working`).
+It appears by itself, before the work has said how far it is. Where nobody knows how much there is to do, a line that says
+what is done and for how long (`working`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 if TYPE_CHECKING:
     from netdp.numerics.arrays import Progress
 
-_SHOW_AFTER = 1.5
+_SHOW_AFTER = 1.0
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -25,27 +26,39 @@ T = TypeVar("T")
 def progress_bar(label: str) -> Iterator[Progress]:
     """Yield `progress(done, total)`; silent when the work is short or nobody watches."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
     started = time.monotonic()
     bar = Bar(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn(),
         console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty(),
     )  # fmt: skip
     task = bar.add_task(label, total=None)
-    shown = False
+    shown, over, lock = False, False, threading.Lock()
+
+    def appear() -> None:
+        nonlocal shown
+        with lock:
+            if not (shown or over):
+                bar.start()
+                shown = True
 
     def update(done: int, total: int) -> None:
-        nonlocal shown
         bar.update(task, completed=done, total=total)
         if not shown and time.monotonic() - started > _SHOW_AFTER:
-            bar.start()
-            shown = True
+            appear()
 
+    timer = threading.Timer(max(_SHOW_AFTER, 0.0), appear)
+    timer.daemon = True
+    if not bar.disable:  # nobody watches otherwise
+        timer.start()
     try:
         yield update
     finally:
+        timer.cancel()
+        with lock:
+            over = True
         if shown:
             bar.stop()
 

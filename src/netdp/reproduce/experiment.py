@@ -8,7 +8,8 @@ side: what the paper prints, what its formula gives when computed as printed, wh
 says whether what we say about them `holds` in this run, so that no verdict stands without a number behind it.
 
 The verdict is not chosen, it follows: `NOT_HERE` if the data is missing, `WITH_ERRATUM` if the experiment names errata
-(see `errata/`), else `REPRODUCED`; and if any finding fails, `DIFFERS`, which is a bug of ours or news about the paper.
+(see `errata/`), `IN_PART` if something that the document says does not come out and no erratum explains it, else
+`REPRODUCED`; and if any finding fails, `DIFFERS`, which is a bug of ours or news about the paper.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ class Verdict(StrEnum):
 
     REPRODUCED = "reproduced"
     WITH_ERRATUM = "reproduced with erratum"
+    IN_PART = "reproduced in part"
     NOT_HERE = "not reproducible here"
     DIFFERS = "differs"
     OURS = "our own"
@@ -92,6 +94,10 @@ class Panel:
     """The lowest and highest y shown."""
     draw: Callable[[Any, Any], None] | None = None
     """`draw(figure, axes)`: a network or a heat map."""
+    band: str = ""
+    """What the shaded ranges (`low`, `high`) are, for the legend: least to largest, one deviation."""
+    scale: tuple[float, float, str] | None = None
+    """Of a panel whose dots are coloured: the lowest and highest colour (logarithmic) and what it means. One bar per figure."""
 
 
 @dataclass(frozen=True)
@@ -123,6 +129,8 @@ class Finding:
     claim: Claim | None = None
     """Of `certified`."""
     note: str = ""
+    agrees: bool = True
+    """Whether the document's statement comes out, or an erratum explains why not."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +179,9 @@ class Experiment:
             return Verdict.DIFFERS
         if self.paper == "ours":
             return Verdict.OURS
-        return Verdict.WITH_ERRATUM if self.errata else Verdict.REPRODUCED
+        if self.errata:
+            return Verdict.WITH_ERRATUM
+        return Verdict.REPRODUCED if all(finding.agrees for finding in result.findings) else Verdict.IN_PART
 
 
 def near(value: float, other: float, relative: float = 0.02, absolute: float = 0.0) -> bool:

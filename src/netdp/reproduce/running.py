@@ -242,6 +242,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "certified": _json_number(finding.certified),
         "claim": None if finding.claim is None else finding.claim.value,
         "note": finding.note,
+        "agrees": finding.agrees,
     }
 
 

@@ -14,7 +14,7 @@ import netdp
 from netdp import graphs
 from netdp.accounting.token import graph_stretch, graph_walk
 from netdp.accounting.token.graph_energy import Moments, profile, series_coefficient
-from netdp.accounting.token.graph_laws import laws
+from netdp.accounting.token.graph_laws import laws, laws_of_each
 from netdp.accounting.token.known_path import path_energy
 from netdp.graphs.transitions import transition_matrix
 from netdp.privacy import gaussian_delta, gaussian_epsilon
@@ -112,6 +112,18 @@ def test_moments_are_those_of_all_paths(graph, walk, observers, target):
             assert log >= exact - 1e-9
             if horizon == STEPS:
                 assert log <= exact + s / (1 + CLOSING) + 0.5 * s
+
+
+@each
+def test_laws_of_each_observer_are_the_laws_to_the_last_bit(graph, walk, observers, target):
+    P, start = transition_matrix(graph, walk), np.full(graph.n, 1 / graph.n)
+    ends, back = laws_of_each(P, target, 30)
+    others = [o for o in range(graph.n) if o != target]
+    assert len(ends) == len(back) == len(others)
+    for row, o in enumerate(others):
+        alone = laws(P, start, target, (o,), 30)
+        assert (ends[row] == alone.ends[0]).all()
+        assert (back[row] == alone.back[0]).all()
 
 
 def test_visits_by_moments():

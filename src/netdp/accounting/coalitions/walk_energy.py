@@ -25,7 +25,7 @@ import math
 import numpy as np
 
 from netdp.accounting.token.graph_energy import Moments, moments_of, series_coefficient
-from netdp.accounting.token.graph_laws import laws
+from netdp.accounting.token.graph_laws import laws, laws_of_each
 from netdp.graphs import Graph, Transition
 from netdp.graphs.transitions import transition_matrix
 from netdp.numerics.arrays import UNIT
@@ -44,9 +44,7 @@ def moments_against_any(
     P, start = transition_matrix(graph, walk), np.asarray(stationary(graph, walk), dtype=np.float64)
     most = min(steps, 8 * graph.n)
     alone = laws(P, start, target, (), most)
-    each = [laws(P, start, target, (o,), most) for o in range(graph.n) if o != target]
-    hit = np.stack([one.ends[0] for one in each]) * alone.grown
-    back = np.stack([one.back[0] for one in each]) * alone.grown
+    hit, back = (part * alone.grown for part in laws_of_each(P, target, most))
     together = fftconvolve(hit, back, axes=1)[:, : most + 1]
     missing = (
         np.clip(1.0 - np.cumsum(back, axis=1)[:, ::-1], 0.0, 1.0) + 4 * most * UNIT

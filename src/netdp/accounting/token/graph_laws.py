@@ -48,6 +48,8 @@ class Laws:
 def laws(P: Any, start: FloatArray, target: int, observers: tuple[int, ...], horizon: int) -> Laws:
     """The laws for one target.
 
+    `laws_of_each` has what depends on the observer for every other user in turn.
+
     >>> from netdp import graphs
     >>> from netdp.graphs.transitions import transition_matrix
     >>> found = laws(transition_matrix(graphs.ring(4)), np.full(4, 0.25), 0, (2,), 4)
@@ -75,3 +77,23 @@ def laws(P: Any, start: FloatArray, target: int, observers: tuple[int, ...], hor
     degree = int(max(np.diff(P.indptr).max(), np.diff(backwards.indptr).max()))
     grown = 1.0 + 3.0 * (horizon + 2) * (degree + 2) * UNIT
     return Laws(hits[0], hits[1:], left, back, first[0], grown)
+
+
+def laws_of_each(P: Any, target: int, horizon: int) -> tuple[FloatArray, FloatArray]:
+    """`ends` and `back` of `laws` for every user but the target as the only observer, a row each: the same numbers.
+
+    What they share, the walk backwards and all times to the target, is computed once.
+    """
+    from .graph_kernels import first_hits, times_to
+
+    n = P.shape[0]
+    others = np.delete(np.arange(n, dtype=np.int64), target)
+    backwards = P.T.tocsr()
+    step = np.asarray(P[[target]].toarray())[0]
+    ends = np.zeros((n - 1, horizon + 1))
+    for row, observer in enumerate(others.tolist()):
+        mark = np.full(n, -1, dtype=np.int64)
+        mark[target], mark[observer] = 0, 1
+        hits, _ = first_hits(backwards.indptr, backwards.indices, backwards.data, step, mark, 2, horizon - 1)
+        ends[row, 1:] = hits[1]
+    return ends, times_to(P.indptr, P.indices, P.data, target, others, horizon)

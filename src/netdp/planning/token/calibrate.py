@@ -20,6 +20,8 @@ from netdp.planning.table import calibrations, checked_target
 from netdp.privacy import gaussian_mu
 from netdp.protocols import WalkDescent, WalkSum
 
+from .watch import Watch
+
 P = TypeVar("P", bound=WalkSum | WalkDescent)
 
 
@@ -32,10 +34,12 @@ def calibrate_walk(
     adjacency: str = "replace",
     tolerance: float = TOLERANCE,
     rounding: Callable[[float], float] = float,
+    watch: Watch | None = None,
 ) -> P:
     """The same protocol with the smallest σ (within `tolerance`, 0.1 %) whose certified loss is at most ε at δ.
 
     colluders : how many users collude. On the complete graph any so many learn the same; with weights the heaviest count.
+    watch     : is told of every loss that is computed.
 
     >>> walk = WalkDescent(2000, 20_000, sigma=1.0, step=0.05, clip=0.4, sender="hidden")
     >>> p = calibrate_walk(walk, epsilon=1.0, delta=1e-6)
@@ -47,10 +51,13 @@ def calibrate_walk(
     if not (math.isfinite(epsilon) and epsilon > 0 and 0 < delta < 1):
         raise InvalidValue(f"the target needs a finite epsilon > 0 and 0 < delta < 1, got {epsilon!r} and {delta!r}")
     walk: Any = protocol
+    seen = Watch() if watch is None else watch
     if walk_grid(protocol):
 
         def on_the_grid(sigma: float) -> float:
-            return account(walk.replace(sigma=sigma), colluders=colluders, adjacency=adjacency).worst_epsilon(delta)
+            found = account(walk.replace(sigma=sigma), colluders=colluders, adjacency=adjacency).worst_epsilon(delta)
+            seen.one()
+            return found
 
         return walk.replace(sigma=smallest(on_the_grid, epsilon, 1.5 * _guess(walk, epsilon, delta), tolerance))  # type: ignore[no-any-return]
     bounds = sum_bounds if isinstance(protocol, WalkSum) else descent_bounds
@@ -59,7 +66,9 @@ def calibrate_walk(
         def loss(which: int) -> Callable[[float], float]:
             def at(sigma: float) -> float:
                 found = bounds(walk.replace(sigma=sigma), who, adjacency)
-                return float(found[min(which, len(found) - 1)]().epsilon(delta))
+                one = float(found[min(which, len(found) - 1)]().epsilon(delta))
+                seen.one()
+                return one
 
             return at
 

@@ -19,6 +19,8 @@ from netdp.privacy import Guarantee, Observers
 from netdp.protocols import GraphWalkSum, PathSum, RingSum, WalkDescent
 from netdp.views import observer_set
 
+from .watch import Watch
+
 W = TypeVar("W", bound=GraphWalkSum | WalkDescent)
 
 _ATTAINED = 0.02  # of ε, by which one pair may differ from all pairs together, whose tables have other points
@@ -102,16 +104,20 @@ def by_the_worst(
     colluders: int,
     options: dict[str, Any],
     rounding: Callable[[float], float] = float,
+    watch: Watch | None = None,
 ) -> tuple[float, Guarantee | None]:
     """σ that the worst coalition found asks for, rounded, and the loss against all if it does for all: then it is the least.
 
     All pairs are accounted for only to find the worst one and in the end: a search over all of them takes many times longer.
     Where the bound against any coalition is more than what the worst one found learns, the search is for its target alone.
+    `watch` is told of every loss.
     """
+    told = Watch() if watch is None else watch
     seen: set[tuple[Any, int, bool]] = set()
     sigma = first_guess(walk, epsilon, delta)
     while True:
-        loss = account(walk.replace(sigma=sigma), colluders=colluders, **options)
+        loss = account(walk.replace(sigma=sigma), colluders=colluders, progress=told.inside, **options)
+        told.one()
         if seen and loss.worst_epsilon(delta) <= epsilon:
             return sigma, loss
         found = loss.found
@@ -124,12 +130,13 @@ def by_the_worst(
 
         def alone(sigma: float, found: Any = found, target: int = target) -> float:
             one = account(walk.replace(sigma=sigma), found.observers, targets=[target], **options)
+            told.one()
             return float(one.epsilon(delta)[target])
 
         def any_about(sigma: float, target: int = target) -> float:
-            return account(walk.replace(sigma=sigma), colluders=colluders, targets=[target], **options).worst_epsilon(
-                delta
-            )
+            one = account(walk.replace(sigma=sigma), colluders=colluders, targets=[target], **options)
+            told.one()
+            return one.worst_epsilon(delta)
 
         attained = (
             target == found.target

@@ -19,6 +19,7 @@ import numpy as np
 
 from netdp.accounting.front import account
 from netdp.accounting.token.known_path import path_energy_blocks
+from netdp.numerics.arrays import Progress
 from netdp.numerics.checks import count
 from netdp.numerics.rounding import rounded_up
 from netdp.planning.base import Option, Plan
@@ -31,6 +32,7 @@ from netdp.utility import expected_error
 from netdp.utility.limits import curator_limit
 
 from .calibrate import calibrate_walk
+from .watch import Watch
 
 _ANONYMOUS = (
     "sender hidden, receiver known: only over a channel that hides who sends (hidden: who receives, too), such as a mix "
@@ -66,13 +68,21 @@ class TokenPlan(Plan):
 
 
 def plan_token(
-    n: int, epsilon: float, delta: float, *, visits: int = 100, sensitivity: float = 1.0, colluders: int = 1
+    n: int,
+    epsilon: float,
+    delta: float,
+    *,
+    visits: int = 100,
+    sensitivity: float = 1.0,
+    colluders: int = 1,
+    progress: Progress | None = None,
 ) -> TokenPlan:
     """Compare a ring and walks (T = visits·n, over each of the three channels of `WalkSum`) at a certified (ε, δ).
 
     On a fixed ring two colluders leave those between them without protection, so it is offered against single observers only;
     against more a ring in a new random order every round (`SecretRingSum`, as many rounds as a walk has visits).
-    σ is rounded up to four digits, and what is promised is certified for the rounded value.
+    σ is rounded up to four digits, and what is promised is certified for the rounded value. `progress(done, total)` is called
+    now and then, with hundredths.
 
     >>> plan = plan_token(20, epsilon=2.0, delta=1e-4, visits=5)
     >>> [option.name for option in plan.options][0], plan.best.name           # the first needs an anonymous channel
@@ -86,21 +96,26 @@ def plan_token(
     epsilon, delta = checked_target(epsilon, delta)
     against = "any single user" if colluders == 1 else f"any {colluders} users together"
     options = []
+    ring, orders = colluders == 1 and n >= 3, colluders > 1 and n > colluders + 1
+    watch = Watch(progress, len(_WALKS) + ring + orders * len(_ORDERS))
     for sender, name in _WALKS.items():
         walk = WalkSum(n, visits * n, sigma=1.0, sender=sender, sensitivity=sensitivity)
         # rounded before all bounds are looked at: what is found then is what is promised, and not computed again
-        found = calibrate_walk(walk, epsilon, delta, colluders, tolerance=0.003, rounding=rounded_up)
+        found = calibrate_walk(walk, epsilon, delta, colluders, tolerance=0.003, rounding=rounded_up, watch=watch)
         promise = _against_anybody(account(found, list(range(colluders))), n, colluders)
         while promise.worst_epsilon(delta) > epsilon:
             # bounds computed on a grid need not fall with every last digit of σ: the next ones will do
             found = found.replace(sigma=rounded_up(found.sigma * (1 + TOLERANCE / 2)))
             promise = _against_anybody(account(found, list(range(colluders))), n, colluders)
         options.append(Option(name, found, promise, expected_error(found), float(visits)))
+        watch.next()
     most = float(gaussian_mu(epsilon, delta))
-    if colluders == 1 and n >= 3:
+    if ring:
         options.append(one_round(n, sensitivity, most, epsilon, delta))
-    if colluders > 1 and n > colluders + 1:
-        options += [_new_orders(n, visits, sender, sensitivity, epsilon, delta, colluders) for sender in _ORDERS]
+        watch.next()
+    for sender in _ORDERS if orders else ():
+        options.append(_new_orders(n, visits, sender, sensitivity, epsilon, delta, colluders))
+        watch.next()
     options.sort(key=lambda option: option.rmse)
     return TokenPlan(
         tuple(options),

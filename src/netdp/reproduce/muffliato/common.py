@@ -17,6 +17,7 @@ from netdp.graphs.spectrum import spectral_gap
 from netdp.numerics.arrays import FloatArray
 from netdp.protocols import Gossip
 
+from ..drawing import COLOURS_OF_LOSS, WIDTH
 from ..experiment import Kind, Panel, Series
 
 # Fresh noise before every send, in all a tenth of the initial variance: the answer's variance grows by at most 10 %.
@@ -158,26 +159,26 @@ def network(
         others = np.arange(graph.n) != chosen
         shown = np.clip(values[others], least, 1.0)
         order = np.argsort(shown)
-        dots = axes.scatter(
+        room = min(1.0, axes.bbox.width / figure.dpi / WIDTH)  # smaller panels, smaller dots
+        axes.scatter(
             *places[others][order].T,
             c=shown[order],
-            s=max(4.0, min(20.0, 4000 / graph.n)),
-            cmap="viridis_r",
+            s=max(2.0, min(20.0, 4000 / graph.n) * room),
+            cmap=COLOURS_OF_LOSS,
             norm=LogNorm(least, 1.0),
             linewidths=0,
             zorder=2,
             rasterized=True,
         )
-        axes.scatter(*places[chosen], marker="*", s=70, c="#D55E00", edgecolors="white", linewidths=0.5, zorder=3)
+        axes.scatter(
+            *places[chosen], marker="*", s=max(40, 70 * room), c="#D55E00", edgecolors="white", linewidths=0.5, zorder=3
+        )
         axes.set_xticks([])
         axes.set_yticks([])
         axes.grid(False)
         for side in axes.spines.values():
             side.set_visible(False)
-        bar = figure.colorbar(dots, ax=axes, shrink=0.8, pad=0.01)
-        bar.set_label("loss (1 = local DP)")
 
     places = np.asarray(places)
-    return Panel(
-        title, "", "", (Series("loss of each party", np.arange(graph.n), np.minimum(values, 1.0), kind),), draw=draw
-    )
+    series = Series("loss of each party", np.arange(graph.n), np.minimum(values, 1.0), kind)
+    return Panel(title, "", "", (series,), draw=draw, scale=(least, 1.0, "loss (1 = local DP)"))

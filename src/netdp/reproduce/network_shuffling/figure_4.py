@@ -71,7 +71,15 @@ def run(size: Size, work: Work) -> Result:
         settings={"ε₀": EPSILON0, "δ": DELTA, "reporting": "all"},
         findings=tuple(findings),
         panels=(
-            Panel("A_all", "rounds t", "ε at δ = 10⁻⁶", tuple(series), log_x=True, log_y=True, limits=(0.01, 3e3)),
+            Panel(
+                "All reports (A_all), ε₀ = 1",
+                "rounds t",
+                "ε at δ = 10⁻⁶",
+                tuple(series),
+                log_x=True,
+                log_y=True,
+                limits=(0.01, 3e3),
+            ),
         ),
         missing=missing,
     )

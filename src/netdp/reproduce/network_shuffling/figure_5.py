@@ -72,7 +72,7 @@ def run(size: Size, work: Work) -> Result:
         ),
         panels=(
             Panel(
-                f"A_all on random k-regular graphs, n = {n:,}",
+                f"All reports, random k-regular graphs, n = {n:,}",
                 "rounds t",
                 "ε at δ = 10⁻⁶",
                 (

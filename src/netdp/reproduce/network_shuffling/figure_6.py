@@ -109,13 +109,13 @@ def run(size: Size, work: Work) -> Result:
         series += [
             Series(f"{TITLES[name]}: published", EPSILON0S, one["published"], Kind.PUBLISHED),
             Series(f"{TITLES[name]}: certified, same t", EPSILON0S, one["certified"], Kind.CERTIFIED),
-            Series(f"{TITLES[name]}: mixed", EPSILON0S, one["mixed"], Kind.CENTRAL),
+            Series(f"{TITLES[name]}: certified, mixed", EPSILON0S, one["mixed"], Kind.CENTRAL),
         ]
     series.append(Series("ε₀", EPSILON0S, EPSILON0S, Kind.LOCAL))
     return Result(
-        settings={"δ": DELTA, "t": {TITLES[name]: one["time"] for name, one in found.items()}},
+        settings={"δ": DELTA, "t": ", ".join(f"{one['time']:,} ({TITLES[name]})" for name, one in found.items())},
         findings=tuple(findings),
-        panels=(Panel("A_all at t = α⁻¹ ln n", "ε₀", "ε at δ = 10⁻⁶", tuple(series), log_y=True),),
+        panels=(Panel("All reports (A_all), t = α⁻¹ ln n", "ε₀", "ε at δ = 10⁻⁶", tuple(series), log_y=True),),
         tables=(
             Table(
                 "Twitch, δ = 2·10⁻⁶",

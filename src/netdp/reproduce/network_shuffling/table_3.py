@@ -116,9 +116,9 @@ def run(size: Size, work: Work) -> Result:
                 "number of users n",
                 "reports",
                 (
-                    Series("α⁻¹ ln n", sizes, [x / GAP for x in logs], Kind.PUBLISHED),
+                    Series("α⁻¹ ln n (formula)", sizes, [x / GAP for x in logs], Kind.PUBLISHED),
                     Series("sent per user", sizes, [one["sent"] for one in found], Kind.MEASURED),
-                    Series("largest hand", sizes, [one["hand"] for one in found], Kind.OTHER),
+                    Series("in the fullest hand", sizes, [one["hand"] for one in found], Kind.OTHER),
                 ),
                 log_x=True,
                 limits=(0, None),

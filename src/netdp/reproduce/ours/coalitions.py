@@ -132,7 +132,7 @@ def run(size: Size, work: Work) -> Result:
     )
     panels = (
         Panel(
-            "Drawn at random",
+            "Colluders drawn at random",
             "colluding parties c of 64",
             "loss (1 = local DP)",
             (
@@ -143,9 +143,10 @@ def run(size: Size, work: Work) -> Result:
             log_x=True,
             log_y=True,
             limits=(0.012, 1.3),
+            band="least to largest draw",
         ),
         Panel(
-            "The worst, graphs known",
+            "The worst colluders, graphs known",
             "colluding parties c of 64",
             "loss (1 = local DP)",
             (*(Series(names[k], SIZES, [f for f, _ in bad[k]], marks[k]) for k in range(4)), *both),

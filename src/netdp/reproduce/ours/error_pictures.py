@@ -23,7 +23,7 @@ LOOKS: dict[str, tuple[str, Any, float, str]] = {
     "masked gossip": (ORANGE, "-", 1.4, "o"),
     "masked sum": (BLUE, (0, (3, 2)), 1.4, "v"),
     "curator, Laplace noise": (GREEN, (0, (1, 1.5)), 1.2, ""),
-    "no protocol": (BLACK, (0, (1, 2, 4, 2)), 0.8, ""),
+    "bound for any protocol": (BLACK, (0, (1, 2, 4, 2)), 0.8, ""),
 }
 
 
@@ -43,6 +43,7 @@ def curves(series: Sequence[Series], x: str, y: str, limits: tuple[float, float]
             axes.plot(
                 part["x"], part["y"], color=colour, linestyle=dash, linewidth=width, marker=mark or None, label=one.label,
                 alpha=0.4 if band else 1.0, markersize=3.5, solid_capstyle="butt", zorder=1 if band else 3,
+                markevery=max(1, len(part["x"]) // 5),
             )  # fmt: skip
         axes.set_xscale("log")
         axes.set_yscale("log")

@@ -134,7 +134,10 @@ def run(size: Size, work: Work) -> Result:
             bar = (None, None) if len(seeds) == 1 else ([min(part) for part in parts], [max(part) for part in parts])
             series.append(Series(method, EPSILONS, [float(np.mean(part)) for part in parts], KINDS[method], *bar))
         words = UNITS[unit] if unit == "record" else f"whole parties, {many:,} of them"
-        return Panel(f"{name}: {words}", "ε, δ = 10⁻⁶", "accuracy on the test rows", tuple(series), log_x=True)
+        shaded = "" if len(seeds) == 1 else "least to largest of the seeds"
+        return Panel(
+            f"{name}: {words}", "ε at δ = 10⁻⁶", "accuracy on the test rows", tuple(series), log_x=True, band=shaded
+        )
 
     findings = []
     for name in names:

@@ -29,8 +29,9 @@ def run(size: Size, work: Work) -> Result:
                 network[1] < network[10] - 0.05,
                 printed="no significant impact",
                 formula=network[1] - network[10],
-                note="by our reading (later visits add noise alone) nine steps in ten are then noise; the report does "
-                "not say what its users do instead",
+                note="not reproduced: by our reading (later visits add noise alone) nine steps in ten are then noise; the "
+                "report does not say what its users do instead",
+                agrees=False,
             ),
             Finding(
                 "σ of local DP at 50 updates",

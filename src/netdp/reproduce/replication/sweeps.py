@@ -6,7 +6,7 @@ from typing import Any
 
 from ..experiment import Panel, Series, Size
 from ..running import Work
-from .walk_learning import METHODS, measured
+from .walk_learning import METHODS, measured, named
 
 PUBLISHED = ("local, published σ", "network, published σ", "central, published σ")
 CERTIFIED = ("local, certified", "network, certified, sender hidden", "central, certified")
@@ -41,5 +41,5 @@ def panel(title: str, x: str, found: dict[tuple[str, int], dict[str, Any]], log_
         spread = [found[way, value]["spread"] for value in values]
         low = [m - s for m, s in zip(mean, spread, strict=True)]
         high = [m + s for m, s in zip(mean, spread, strict=True)]
-        series.append(Series(way, values, mean, METHODS[way], low, high))
-    return Panel(title, x, "accuracy on the test rows", tuple(series), log_x=log_x)
+        series.append(Series(named(way), values, mean, METHODS[way], low, high))
+    return Panel(title, x, "accuracy on the test rows", tuple(series), log_x=log_x, band="± deviation of a run")

@@ -35,13 +35,13 @@ USERS, STEPS, CLIP, DELTA = 2000, 20_000, 0.4, 1e-6
 GRID = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 # name → how its curve is drawn
 METHODS = {
-    "local, published σ": Kind.OTHER,
-    "local, certified": Kind.LOCAL,
+    "local, published σ": Kind.PUBLISHED,
+    "local, certified": Kind.CERTIFIED,
     "network, published σ": Kind.PUBLISHED,
-    "network, certified, sender known": Kind.OTHER,
+    "network, certified, sender known": Kind.CERTIFIED,
     "network, certified, sender hidden": Kind.CERTIFIED,
-    "central, published σ": Kind.OTHER,
-    "central, certified": Kind.CENTRAL,
+    "central, published σ": Kind.PUBLISHED,
+    "central, certified": Kind.CERTIFIED,
     "not private": Kind.OTHER,
 }
 
@@ -138,4 +138,13 @@ def measured(item: dict[str, Any]) -> dict[str, Any]:
 
 def curve(item: dict[str, Any], found: dict[str, Any], what: str = "curve") -> Series:
     """One method's accuracy over the iterations."""
-    return Series(item["method"], found["iterations"], found[what], METHODS[item["method"]])
+    return Series(named(item["method"]), found["iterations"], found[what], METHODS[item["method"]])
+
+
+def named(method: str) -> str:
+    """A method in a legend: where learning happens, then whose noise; curves of one place share a colour.
+
+    >>> named("network, certified, sender hidden"), named("not private")
+    ('network: certified', 'not private')
+    """
+    return ": ".join(method.removesuffix(", sender hidden").split(", ", 1))
