@@ -65,6 +65,7 @@ def audit(
     (['worst pair', 'random pair', 'farthest pair'], True)
     """
     check_delta(delta)
+    whole("seed", seed)
     stated, given = drawn(protocol, seed)
     protocol = shortened(stated)
     note = said(stated, protocol)
