@@ -16,6 +16,7 @@ from . import (  # noqa: F401  register their attacks
 )
 from .attack import SIMULATOR, Attack, Scores, collect
 from .bounds import Measured, Point, clopper_pearson, measure, one_run
+from .canaries import OneRun, one_run_audit
 from .findings import Audit, Check, Finding, Verdict
 from .front import audit, audit_pair, audit_these, look
 from .pairs import Pair
@@ -28,6 +29,7 @@ __all__ = [
     "Check",
     "Finding",
     "Measured",
+    "OneRun",
     "Pair",
     "Point",
     "Scores",
@@ -41,4 +43,5 @@ __all__ = [
     "look",
     "measure",
     "one_run",
+    "one_run_audit",
 ]

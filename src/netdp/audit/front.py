@@ -29,6 +29,7 @@ from .findings import Audit, Finding
 from .noise import noise_checks
 from .pairs import Pair, by_distance, hops_from, pairs_of
 from .shortened import said, shortened
+from .shuffles import hop_checks
 from .table import attacks
 
 _MARGIN = 0.05
@@ -75,7 +76,8 @@ def audit(
     looks = pairs[0].observers.parties
     more = by_distance(protocol, looks[0], delta, given) if distances and looks else []
     found = _attacked(protocol, pairs, more, delta, trials, confidence, seed, system, given, title, progress)
-    return replace(found, checks=tuple(noise_checks(protocol, seed)), notes=(note,) if note else ())
+    checks = [*hop_checks(protocol, pairs[0].target, system, seed), *noise_checks(protocol, seed)]
+    return replace(found, checks=tuple(checks), notes=(note,) if note else ())
 
 
 def audit_these(
