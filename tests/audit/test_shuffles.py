@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from netdp import graphs
-from netdp.audit import SIMULATOR, Verdict, attacks, audit_pair, look
+from netdp.audit import SIMULATOR, Verdict, attacks, audit, audit_pair, look
 from netdp.audit.shuffles import ShuffleAttack, fit, hops_made, stated_law, walked, where_it_ends
 from netdp.errors import Unsupported
 from netdp.protocols import FaultyShuffle, RelayedShuffle, Shuffle
@@ -188,14 +188,12 @@ def test_shuffles_with_more_to_see_are_refused_with_a_reason():
 
 def test_the_whole_audit_counts_hops():
     """One hop fewer is told by the audit itself, with its default budget."""
-    import netdp.audit
-    from netdp.simulate.shuffle import shuffle_reports
 
     def one_hop_fewer(protocol, reports, seed, **more):
         return shuffle_reports(protocol.replace(rounds=max(protocol.rounds - 1, 1)), reports, seed, **more)
 
     protocol = Shuffle(graphs.complete(10), rounds=3, epsilon0=2.0)
-    sound = netdp.audit.audit(protocol, trials=256, colluders=1)
+    sound = audit(protocol, trials=256, colluders=1)
     assert sound.ok
     assert [check.name for check in sound.checks][:2] == ["hops of the reports", "where reports end"]
-    assert not netdp.audit.audit(protocol, trials=256, colluders=1, system=one_hop_fewer).ok
+    assert not audit(protocol, trials=256, colluders=1, system=one_hop_fewer).ok
