@@ -52,6 +52,7 @@ ROUNDED := tests/privacy $(filter-out %/test_named.py,$(wildcard tests/graphs/*.
 	tests/planning/test_calibrate.py tests/planning/test_plan.py tests/planning/test_any_coalition.py \
 	tests/planning/test_learning.py tests/planning/test_masked.py tests/planning/test_plan_masked.py \
 	tests/protocols/test_model_steps.py tests/simulate/test_masked_descent.py \
+	tests/audit/test_attained.py tests/audit/test_front.py \
 	tests/test_readme.py README.md docs
 other: $(VENV)/.dev
 	OPENBLAS_CORETYPE=Prescott NUMBA_CPU_NAME=generic $(BIN)/python -m pytest -n $(WORKERS) --dist=worksteal \

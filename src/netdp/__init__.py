@@ -73,6 +73,7 @@ _ROOMS = (
     "utility",
     "planning",
     "simulate",
+    "audit",
     "learn",
     "peers",
     "report",
