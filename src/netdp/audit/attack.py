@@ -63,6 +63,11 @@ class Attack(ABC):
     def size(self) -> int:
         """How many trials one batch has."""
 
+    @property
+    def budget(self) -> int:
+        """The same for the protocol at hand."""
+        return self.most
+
     @abstractmethod
     def batch(self, within: bool, seed: int) -> FloatArray:
         """(size,) scores of so many independent trials in one world."""

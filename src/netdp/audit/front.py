@@ -169,7 +169,7 @@ def audit_pair(
         epsilon = float(promised.epsilon(delta))
         # beside the first attack, which is the strongest if all is well, the others look for what should not be
         count = trials_for(attack, epsilon, delta, doubt) if trials is None else trials
-        count = count if not number else min(count, attack.most)
+        count = count if not number else min(count, attack.budget)
         scores = collect(attack, count, _seed(seed, pair, number), portable=system is SIMULATOR)
         told = measure(scores.without, scores.within, delta, 1 - doubt)
         wrong = told.refutes(promised)
@@ -203,9 +203,9 @@ def drawn(protocol: Protocol, seed: int) -> tuple[Any, dict[str, Any]]:
 def trials_for(attack: Attack, epsilon: float, delta: float, doubt: float) -> int:
     """So many trials in each world that a claim of this ε can be attained, as far as the attack allows."""
     if not math.isfinite(epsilon) or epsilon <= 0:
-        return min(_LEAST, attack.most)
+        return min(_LEAST, attack.budget)
     wanted = (_width(doubt) / (_MARGIN * float(gaussian_mu(epsilon, delta)))) ** 2
-    return int(min(max(wanted, _LEAST), attack.most))
+    return int(min(max(wanted, _LEAST), attack.budget))
 
 
 def resolution(trials: int, delta: float, doubt: float) -> float:

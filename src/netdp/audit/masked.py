@@ -158,8 +158,13 @@ class SumAttack(MaskedAttack):
     """The sum of the target's component, less all that the coalition knows; of all attempts together."""
 
     words: ClassVar[str] = "the published numbers added up, less all pads and values the coalition knows"
-    most: ClassVar[int] = 250_000
+    most: ClassVar[int] = 160_000
     attempts: int = 1
+
+    @property
+    def budget(self) -> int:
+        """As many numbers in all: those of every attempt and coordinate count."""
+        return max(8_192, 160_000 // (self.attempts * self.protocol.dimension))
 
     def batch(self, within: bool, seed: int) -> FloatArray:
         total = np.zeros(self.size)
@@ -217,7 +222,7 @@ class TwiceAttack(MaskedAttack):
 class SumTwiceAttack(TwiceAttack):
     """The difference of two sums: a noise that serves twice is gone from it."""
 
-    most: ClassVar[int] = 16_000
+    most: ClassVar[int] = 8_000
     words: ClassVar[str] = "the difference of the sums of two studies, less all pads and values the coalition knows"
 
     def parties(self, record: MaskedRecord) -> IntArray:
