@@ -144,7 +144,10 @@ def test_every_party_has_one_entry_and_its_ledger_verifies(runs, mode):
         against_one = float(total(entries, 1).epsilon(terms.delta))
         curator = float(total(entries, "curator").epsilon(terms.delta))
         everybody = float(total(entries, N).epsilon(terms.delta))
-        assert curator <= against_one <= everybody <= company.study.settings.epsilon0
+        room = 1 + 1e-9  # the same curve, read twice, may differ in its last bits
+        assert curator <= against_one * room
+        assert against_one <= everybody * room
+        assert everybody <= company.study.settings.epsilon0 * room
         if company.study.settings.cover != 1:  # so little that reports must wait hides nothing
             assert against_one < everybody
         assert float(total(entries, N).epsilon(0.0)) == pytest.approx(company.study.settings.epsilon0)
