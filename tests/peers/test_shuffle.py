@@ -144,7 +144,7 @@ def test_every_party_has_one_entry_and_its_ledger_verifies(runs, mode):
         against_one = float(total(entries, 1).epsilon(terms.delta))
         curator = float(total(entries, "curator").epsilon(terms.delta))
         everybody = float(total(entries, N).epsilon(terms.delta))
-        room = 1 + 1e-9  # the same curve, read twice, may differ in its last bits
+        room = 1 + 1e-12  # equal curves are read by two ways, which differ in the last bit on some processors
         assert curator <= against_one * room
         assert against_one <= everybody * room
         assert everybody <= company.study.settings.epsilon0 * room

@@ -1,6 +1,7 @@
 """Every figure and table, redone quickly: what is said about each must hold, and the page shows it."""
 
 import csv
+import html
 import importlib
 import json
 import math
@@ -30,8 +31,9 @@ def test_quickly(name, tmp_path):
     assert numbers, "no verdict without a number"
     shown = page([report], tmp_path)
     assert f"id='{name}'" in shown
-    # nothing is loaded from elsewhere; where data are lacking, the text says where they come from
-    assert all(part not in shown for part in ("='http", '="http', "url(http", "@import", "<script"))
+    if report.why:  # where data are lacking, one sentence says where they come from
+        shown = shown.replace(html.escape(report.why[1:]), "")
+    assert all(part not in shown for part in ("http://", "https://", "<script"))
 
 
 def test_the_catalogue_is_complete():

@@ -42,7 +42,7 @@ from netdp.simulate.run import Normal
 from netdp.views import Transcript
 
 from .attack import SIMULATOR, Attack, System
-from .linear import solved
+from .linear import SolvedAttack, solved
 from .table import attacks
 
 FAR = 1e3
@@ -150,14 +150,13 @@ class _Fed(np.random.Generator):
 
 
 @dataclass(frozen=True, eq=False)
-class DescentAttack(Attack):
+class DescentAttack(SolvedAttack):
     """See the module. One trial is one run of all iterations."""
 
     words: ClassVar[str] = (
         "the likelihood ratio of everything the observers hold in all iterations, which is one linear function of it, for a target "
         "whose gradients are always as long as allowed"
     )
-    gaussian: ClassVar[bool] = True
     most: ClassVar[int] = 200_000
     protocol: Any
     observers: tuple[int, ...]
@@ -175,21 +174,6 @@ class DescentAttack(Attack):
     def _solved(self) -> tuple[FloatArray, FloatArray, float]:
         data, noise = probed(self.trainer, self.protocol, self.observers, self.target, self.seed)
         return solved(data, noise, self.protocol.sensitivity)
-
-    @property
-    def weights(self) -> FloatArray:
-        """What every number that they hold weighs, up to a factor."""
-        return self._solved[0]
-
-    @property
-    def direction(self) -> FloatArray:
-        """(T,) +1 or −1: which way the target's gradient points in each iteration."""
-        return self._solved[1]
-
-    @property
-    def mu(self) -> float:
-        """What the matrices say the attack can do; inf if something is without noise."""
-        return self._solved[2]
 
     def batch(self, within: bool, seed: int) -> FloatArray:
         """The target's gradients are a clip long, one way or the other; in one world because they are cut to it."""

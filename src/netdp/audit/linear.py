@@ -23,6 +23,7 @@ prove is proved.
 from __future__ import annotations
 
 import itertools
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -63,12 +64,37 @@ FAR = 1e3
 """How many times Δ beyond its interval a far value lies."""
 
 
+class SolvedAttack(Attack):
+    """An attack by one linear function of what observers hold: `_solved` is what `solved` found."""
+
+    gaussian: ClassVar[bool] = True
+
+    @property
+    @abstractmethod
+    def _solved(self) -> tuple[FloatArray, FloatArray, float]:
+        """Weights, signs and μ."""
+
+    @property
+    def weights(self) -> FloatArray:
+        """w, up to a factor."""
+        return self._solved[0]
+
+    @property
+    def direction(self) -> FloatArray:
+        """(contributions,) +1 or −1: which way each of the target's moves."""
+        return self._solved[1]
+
+    @property
+    def mu(self) -> float:
+        """What the matrices say the attack can do; inf if something is uncovered."""
+        return self._solved[2]
+
+
 @dataclass(frozen=True, eq=False)
-class LinearAttack(Attack):
+class LinearAttack(SolvedAttack):
     """See the module. `periods`: how many values over time the target has; 1: one value."""
 
     words: ClassVar[str] = "the likelihood ratio of everything the observers hold, which is one linear function of it"
-    gaussian: ClassVar[bool] = True
     most: ClassVar[int] = 400_000
     protocol: Any
     observers: tuple[int, ...]
@@ -92,21 +118,6 @@ class LinearAttack(Attack):
     def real(self) -> Any:
         """The protocol in real numbers: on a grid it is the same up to rounding, and noise comes from elsewhere."""
         return self.protocol.replace(grid=None) if getattr(self.protocol, "grid", None) is not None else self.protocol
-
-    @property
-    def weights(self) -> FloatArray:
-        """w, up to a factor."""
-        return self._solved[0]
-
-    @property
-    def direction(self) -> FloatArray:
-        """(periods,) +1 or −1: which way the target's contributions move."""
-        return self._solved[1]
-
-    @property
-    def mu(self) -> float:
-        """What the matrices say the attack can do; inf if something is uncovered."""
-        return self._solved[2]
 
     def batch(self, within: bool, seed: int) -> FloatArray:
         """Values: everybody in the middle; the target at an end of the interval, or far beyond the other one."""

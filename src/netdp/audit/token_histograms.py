@@ -39,6 +39,7 @@ anyway.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar
@@ -88,9 +89,9 @@ class _HistogramAttack(Attack):
         normal = np.random.default_rng(batch_seed(seed, 1)).standard_normal
         return self.system(self.protocol, Values(labels), seed, normal, list(self.observers))
 
+    @abstractmethod
     def ratios(self, found: Stretches) -> FloatArray:
         """(stretches,) the logarithm of the likelihood ratio of each."""
-        raise NotImplementedError
 
     @property
     def one_bit(self) -> bool:
