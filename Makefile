@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 # One more than two cores: the tests of real processes wait a good part of their time.
 WORKERS ?= 3
 
-.PHONY: demo shell test lint types tests other wire bench clean
+.PHONY: demo shell docs test lint types tests other wire bench clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -18,7 +18,11 @@ $(VENV)/.run: $(BIN)/python pyproject.toml
 
 $(VENV)/.dev: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
-	@touch $@ $(VENV)/.run
+	@touch $@ $(VENV)/.run $(VENV)/.docs
+
+$(VENV)/.docs: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
+	@touch $@
 
 demo: $(VENV)/.run
 	@$(BIN)/python examples/demo.py
@@ -26,6 +30,11 @@ demo: $(VENV)/.run
 shell: $(VENV)/.run
 	@echo "netdp is ready in this shell (try: netdp --help); leave it with exit"
 	@PATH="$(abspath $(BIN)):$$PATH" VIRTUAL_ENV="$(abspath $(VENV))" $${SHELL:-sh} -i
+
+# The site, offline; a warning is an error. -E: the commands and the docstrings are read anew.
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx -E -W --keep-going -q -b html -d build/doctrees docs build/docs
+	@echo "open build/docs/index.html"
 
 # Types are looked at beside the tests: both must hold.
 test: lint

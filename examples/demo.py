@@ -24,6 +24,7 @@ def main() -> None:
     from netdp.planning.table import noise_for
     from netdp.privacy.readable import readable
     from netdp.report.run_picture import save_run_picture
+    from netdp.report.study.accuracy import comparison
 
     console = Console(highlight=False, width=max(110, Console().width))
     draft = Study.read(CLINICS / "study.toml")
@@ -71,12 +72,15 @@ def main() -> None:
     )
     mean = result.answer["value"]
     carried = f"{n} processes, {study.graph.m} links, {told['transcript']['messages']} messages"
+    laplace = {row["way"]: error_of(row["noise"]) for row in comparison(study)["rows"] if row["law"] == "Laplace noise"}
     ratio, price = error_of(alone * math.sqrt(n)) / error_of(study.noise()), study.noise() / alone
     console.print(
         f"\nε is about one patient's record, certified (claim: {claim}); the error is predicted, root mean square.\n"
         f"The masked sum is {ratio:.1f} times as accurate as local DP, and its error is {price:.2f} times the trusted curator's:\n"
         f"the price of planning for {planned_for}. Planned for single clinics and\n"
-        f"one attempt only, it would be {price_of_one:.2f} times. There is no curator.\n\n"
+        f"one attempt only, it would be {price_of_one:.2f} times. There is no curator. All three use Gaussian noise, which pays\n"
+        f"off with more numbers and more clinics. For one mean, Laplace noise would do with less: local DP\n"
+        f"{laplace['local DP']:.2f} minutes, a trusted curator {laplace['trusted curator']:.2f}.\n\n"
         f"{RUN}mean {mean:.2f} minutes. The truth, which only this demo knows, is {truth:.2f}; off by {abs(mean - truth):.2f}\n"
         f"{RUN}{carried}, {seconds:.1f} s from all listening to the last answer\n\n"
         f"All {len(result.answered)} hold the same answer, to the last bit. {attempts}:\n"

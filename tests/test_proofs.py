@@ -36,6 +36,11 @@ def test_every_section_has_an_anchor_that_no_other_has():
     assert len(ANCHORS) == len(set(ANCHORS)) == len(re.findall(r"^## ", TEXT, flags=re.M)) > 10
 
 
+def test_the_contents_name_every_proof_once():
+    contents = TEXT[TEXT.index("All proofs, by family:") : TEXT.index("<a id=")]
+    assert sorted(re.findall(r"\]\(#([a-z-]+)\)", contents)) == sorted(ANCHORS)
+
+
 @pytest.mark.parametrize("path", re.findall(r"`((?:netdp|tests)/[\w/]+\.py)`", TEXT))
 def test_files_that_the_page_names_exist(path):
     assert (ROOT / path).is_file() or (ROOT / "src" / path).is_file()

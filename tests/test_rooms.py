@@ -5,9 +5,9 @@ from pathlib import Path
 
 import netdp
 
-ORDER = ["errors", "engine", "numerics", "graphs", "privacy", "mechanisms", "models", "protocols", "views", "accounting", "utility",
-         "planning", "simulate", "audit", "learn",
-         "peers", "report", "reproduce", "studio", "cli"]  # fmt: skip
+ORDER = ["errors", "shown", "engine", "numerics", "graphs", "privacy", "mechanisms", "models", "protocols", "views",
+         "accounting", "utility", "planning", "simulate", "audit", "learn",
+         "peers", "report", "reproduce", "settings", "studio", "cli"]  # fmt: skip
 ROOT = Path(netdp.__file__).parent
 
 

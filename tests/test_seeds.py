@@ -68,7 +68,7 @@ def check_test(place):
 
 def check_command(command):
     from netdp.cli import account, plan, simulate
-    from netdp.cli.catalogue import CATALOGUE
+    from netdp.settings.catalogue import CATALOGUE
 
     words = shlex.split(command)[1:]
     known = {"account": account.account, "plan": plan.plan, "simulate": simulate.simulate}

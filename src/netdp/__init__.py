@@ -78,6 +78,8 @@ _ROOMS = (
     "peers",
     "report",
     "reproduce",
+    "settings",
+    "studio",
 )
 
 __all__ = [  # pinned by tests/test_public.py

@@ -113,7 +113,7 @@ def test_nonsense_is_refused(run, words, said):
 
 def test_every_flag_of_the_audit_belongs_to_something():
     """What is offered is used: by a protocol's settings, or by peers and runs."""
-    from netdp.cli.settings import Auditing
+    from netdp.settings.models import Auditing
 
     known = {name.replace("-", "_") for name in Auditing.flags()}
     assert set(AUDIT_FLAGS) - known == {"peers", "run", "canaries"}

@@ -69,7 +69,7 @@ def test_bad_settings(run, tmp_path, content, message):
         (["ring:9", "-T", "3"], "sigma is missing"),
         (["-T", "3", "--sigma", "1"], "graph is missing; give GRAPH (for example hypercube:8)"),
         (["rign:9", "-T", "3", "--sigma", "1"], "did you mean 'ring:64'"),
-        (["ring:9", "-T", "3", "--sigma", "1", "--plot", "out.gif"], "must end in .png or .html"),
+        (["ring:9", "-T", "3", "--sigma", "1", "--plot", "out.gif"], "must end in .png, .svg, .pdf or .html"),
         (["ring:9", "-T", "3", "--sigma", "1", "--mixing", "best"], "unknown mixing 'best'"),
         (["erdos_renyi:50,0.01,seed=1", "-T", "3", "--sigma", "1"], "largest_component"),
         (["no/such/file.csv", "-T", "3", "--sigma", "1"], "no/such/file.csv"),
@@ -199,7 +199,7 @@ def test_token_plans_are_watched(run, monkeypatch):
     """Both ways to plan a token hand the bar to the search."""
     from contextlib import contextmanager
 
-    from netdp.cli import families
+    from netdp.cli import progress
 
     told = []
 
@@ -207,7 +207,7 @@ def test_token_plans_are_watched(run, monkeypatch):
     def bar(label):
         yield lambda done, total: told.append((label, done, total))
 
-    monkeypatch.setattr(families, "progress_bar", bar)
+    monkeypatch.setattr(progress, "progress_bar", bar)
     for graph in ("complete:6", "star:4"):
         told.clear()
         run("plan", graph, "-p", "token", "--epsilon", "4", "--visits", "2")
@@ -282,11 +282,12 @@ def test_flags_of_another_protocol_are_refused_by_name(run, words, message):
 
 def test_settings_files_take_the_very_names_of_the_flags(run, tmp_path):
     """Every flag of every command, but --config itself, is a key; no other key is."""
-    from netdp.cli import account, plan, settings, simulate
+    from netdp.cli import account, plan, simulate
+    from netdp.settings import loading
 
     for name, command in {"account": account.account, "plan": plan.plan, "simulate": simulate.simulate}.items():
         flags = {name.replace("_", "-") for name in command.__annotations__} - {"context", "config", "return"}
-        assert settings._somewhere(name) == flags
+        assert loading._somewhere(name) == flags
     config = tmp_path / "plan.toml"
     config.write_text('graph = "hypercube:3"\nepsilon = 1\nmax-rounds = 12\nobserver = [0, 3]\njson = true\n')
     data = json.loads(run("plan", "--config", str(config))[1])

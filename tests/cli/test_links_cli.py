@@ -100,7 +100,7 @@ def test_advice_of_gossip_keeps_the_topologies(run):
         (("plan", "ring:9", "--epsilon", "1", "--links", "-1"), "links (how many random rings)"),
         (("plan", "ring:9", "--epsilon", "1", "--links", "1", "--advise"), "--advise proposes links itself"),
         (("plan", "ring:9", "--epsilon", "1", "--links-seed", "1"), "--links-seed is about random links"),
-        (("plan", "ring:9", "--epsilon", "1", "--plot", "a.png"), "--plot draws what --advise finds"),
+        (("plan", "ring:9", "--epsilon", "1", "--plot", "a.jpg"), "must end in .png, .svg, .pdf or .html"),
         (("plan", "ring:9", "--epsilon", "1", "--advise", "--plot", "a.txt"), "a.txt"),
         (("plan", "path:2", "--epsilon", "1", "--links", "1"), "at least three parties"),
         (("plan", "complete:9", "-p", "token", "--epsilon", "1", "--links", "1"), "everybody is linked with everybody"),
@@ -119,7 +119,7 @@ def test_bad_links_are_named(run, asked, message):
 def test_a_ring_with_links_is_any_other_graph(run):
     asked = ("account", "ring:8+rings:1", "--rounds", "2", "--sigma", "4", "--json")
     assert json.loads(run(*asked)[1])["protocol"]["graph"]["name"] == "ring(8) + 1 random ring (seed 0)"
-    from netdp.cli.catalogue import CATALOGUE
+    from netdp.settings.catalogue import CATALOGUE
 
     assert CATALOGUE["token"].way("ring:8+rings:1").protocol == "GraphWalkSum"
     assert CATALOGUE["token"].way("ring:8").protocol == "RingSum"

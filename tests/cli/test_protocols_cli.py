@@ -7,9 +7,9 @@ import shlex
 import pytest
 
 import netdp.protocols
-from netdp.cli.catalogue import CATALOGUE, LEFT_OUT, RENAMED
-from netdp.cli.settings import protocol_fields
 from netdp.protocols import Protocol
+from netdp.settings.catalogue import CATALOGUE, LEFT_OUT, RENAMED
+from netdp.settings.models import protocol_fields
 
 #: Protocols that a command cannot state: a path of users, messages written out.
 ONLY_IN_PYTHON = {"PathSum", "LinearGaussianView"}
@@ -186,3 +186,23 @@ def test_one_way_links_from_a_file(run, tmp_path):
     assert json.loads(out)["protocol"]["links"] == [[0, 1], [0, 2], [1, 2], [2, 0]]  # in the order of first appearance
     links.write_text("ann,bob,cyd\n")
     assert "expected two names, from and to" in run(*words)[2]
+
+
+@pytest.mark.parametrize(
+    "words", ["ring:8+hypercube:3 -p varying --rounds 6 --sigma 4",
+              "ring:6 -p descent --iterations 2 --gossip-rounds 2 --sigma 4 --step 0.5"],
+)  # fmt: skip
+def test_a_mixing_may_be_named(run, words):
+    """The word reaches the protocol: a lazy matrix gives another loss than the usual one."""
+    asked = ("account", *words.split(), "--json")
+    usual, named, lazy = (
+        json.loads(run(*asked, *more)[1]) for more in ((), ("--mixing", "metropolis"), ("--mixing", "lazy-metropolis"))
+    )
+    assert usual["loss"]["epsilon"] == named["loss"]["epsilon"]
+    assert lazy["protocol"]["mixing"] == "lazy-metropolis"
+
+
+def test_users_are_counted_as_the_graph_counts(run):
+    """hypercube:4 has sixteen parties, not four."""
+    four = json.loads(run("account", "hypercube:4", "-p", "central", "--sigma", "0.1", "--json")[1])
+    assert len(four["loss"]["epsilon"]) == 16

@@ -45,7 +45,7 @@ def test_one_command_runs_everybody_and_draws_it(run, study, tmp_path):
     assert "--folder" in err
 
 
-@pytest.mark.parametrize("name", ["out.svg", "nowhere/out.html"])
+@pytest.mark.parametrize("name", ["out.jpg", "nowhere/out.html"])
 def test_a_picture_that_cannot_be_drawn_is_refused_before_anybody_starts(run, study, tmp_path, name):
     status, out, err = run("up", str(study), "--plot", str(tmp_path / name), "--folder", str(tmp_path / "homes"))
     assert (status, out) == (2, "")

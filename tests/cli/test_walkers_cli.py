@@ -83,8 +83,8 @@ def test_shuffle(run):
         (["ring:9", "-p", "shuffle", "--rounds", "2"], "epsilon0 is missing"),
         (["ring:9", "-p", "pigeon"], "unknown protocol 'pigeon'"),
         (
-            ["ring:9", "-p", "shuffle", "--rounds", "9", "--epsilon0", "1", "--plot", "a.html"],
-            "must end in .png or .svg",
+            ["ring:9", "-p", "shuffle", "--rounds", "9", "--epsilon0", "1", "--plot", "a.jpg"],
+            "must end in .png, .svg, .pdf or .html",
         ),
     ],
 )

@@ -249,7 +249,8 @@ def test_ctrl_c_ends_the_workers(tmp_path):
     """The command line's way: a signal to the process, whose workers end with it."""
     script = tmp_path / "script.py"
     script.write_text(
-        "import os, time, netdp\n"
+        "import os, signal, time, netdp\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a job in the background is born deaf to it
         "from pathlib import Path\n"
         "def slow(i):\n"
         f"    Path({str(tmp_path)!r}, f'{{os.getpid()}}.pid').touch()\n"
@@ -268,6 +269,7 @@ def test_ctrl_c_ends_the_workers(tmp_path):
     finally:
         process.kill()
         process.wait()
+        process.stderr.close()
     assert b"KeyboardInterrupt" in said
 
     def gone(pid):

@@ -18,10 +18,9 @@ import netdp
 from netdp import Gossip, graphs
 from netdp.errors import InvalidValue, NetdpError
 from netdp.privacy.readable import readable
-from netdp.report import picture, save_picture, summarise, summary_table
+from netdp.report import files, heat, save_picture, summarise, summary_table
 from netdp.report.accuracy import error_words, predicted
 from netdp.report.comparison import compare, comparison_table
-from netdp.report.layout import positions
 
 MASKED = Gossip(graphs.hypercube(4), rounds=9, sigma=2.0, masks=20.0)
 
@@ -144,8 +143,8 @@ def test_the_distance_table_follows_the_clicked_party(tmp_path):
 
 def test_the_page_never_shows_less_than_the_loss(tmp_path):
     """Five digits, rounded up: 0.3960004 must not become 0.396."""
-    assert picture._short(np.array([0.3960004, np.nan, 0.0])) == [0.39601, None, 0.0]
-    assert picture._short(np.array([np.inf]))[0] >= 1e300  # what the page shows as ∞
+    assert heat.short(np.array([0.3960004, np.nan, 0.0])) == [0.39601, None, 0.0]
+    assert heat.short(np.array([np.inf]))[0] >= 1e300  # what the page shows as ∞
     page = save_picture(summarise(MASKED, 0), tmp_path / "out.html").read_text("utf-8")
     shown = np.array(data_of(page)["kinds"][0]["heat"]["epsilon"], dtype=float)
     true = netdp.pairwise(MASKED).epsilon(1e-6)
@@ -239,29 +238,29 @@ def test_png_is_a_picture(tmp_path):
 
 
 def test_sampled_parties_are_not_taken_for_names(monkeypatch):
-    monkeypatch.setattr(picture, "MAX_FULL", 4)
-    monkeypatch.setattr(picture, "SAMPLE", 3)
+    monkeypatch.setattr(heat, "MAX_FULL", 4)
+    monkeypatch.setattr(heat, "SAMPLE", 3)
     ring = graphs.ring(9)
     numbered = graphs.Graph.from_edges(9, ring.edges(), labels="123456789")
-    found = picture.heat_map(Gossip(numbered, 3, 1.0), 1e-6)
-    expected = picture.heat_map(Gossip(ring, 3, 1.0), 1e-6)
+    found = heat.heat_map(Gossip(numbered, 3, 1.0), 1e-6)
+    expected = heat.heat_map(Gossip(ring, 3, 1.0), 1e-6)
     assert found.parties.tolist() == [0, 4, 8]
     np.testing.assert_array_equal(found.epsilon, expected.epsilon)
 
 
 def test_large_graphs_are_sampled(monkeypatch):
-    monkeypatch.setattr(picture, "MAX_FULL", 10)
-    monkeypatch.setattr(picture, "SAMPLE", 4)
-    heat = picture.heat_map(MASKED, 1e-6)
-    assert not heat.complete
-    assert heat.parties.tolist() == [0, 5, 10, 15]
+    monkeypatch.setattr(heat, "MAX_FULL", 10)
+    monkeypatch.setattr(heat, "SAMPLE", 4)
+    found = heat.heat_map(MASKED, 1e-6)
+    assert not found.complete
+    assert found.parties.tolist() == [0, 5, 10, 15]
     full = np.asarray(netdp.pairwise(MASKED).epsilon(1e-6))
-    np.testing.assert_array_equal(heat.epsilon, full[np.ix_(heat.parties, heat.parties)])
+    np.testing.assert_array_equal(found.epsilon, full[np.ix_(found.parties, found.parties)])
 
 
 def test_pictures_refuse_other_names_and_places(tmp_path):
     summary = summarise(MASKED, 0)
-    with pytest.raises(InvalidValue, match=r"\.png or \.html"):
+    with pytest.raises(InvalidValue, match=r"\.png, \.svg, \.pdf or \.html"):
         save_picture(summary, tmp_path / "out.jpg")
     with pytest.raises(InvalidValue, match="does not exist"):
         save_picture(summary, tmp_path / "nowhere" / "out.html")
@@ -271,21 +270,10 @@ def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(picture.os, "replace", full)
+    monkeypatch.setattr(files.os, "replace", full)
     with pytest.raises(NetdpError, match="No space left on device"):
         save_picture(summarise(MASKED, 0), tmp_path / "out.html")
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    "graph", [graphs.ring(9), graphs.dataset("karate"), graphs.regular(700, 3, seed=1)], ids=lambda g: g.name
-)
-def test_layouts_fit_the_square(graph):
-    points = positions(graph, (0, 1))
-    assert points.shape == (graph.n, 2)
-    assert points.min() >= -1e-9
-    assert points.max() <= 1 + 1e-9
-    assert len(np.unique(points.round(6), axis=0)) == graph.n
 
 
 def test_an_upper_bound_without_end_does_not_claim_that_there_is_no_protection():
@@ -297,19 +285,18 @@ def test_an_upper_bound_without_end_does_not_claim_that_there_is_no_protection()
 
 def test_where_all_pairs_would_take_long_a_sample_of_quick_observers_is_drawn(monkeypatch):
     from netdp.accounting.gossip.exact import expected_seconds
-    from netdp.report import picture
 
     protocol = Gossip(graphs.dataset("karate"), rounds=3, sigma=1.0)
-    whole = picture.heat_map(protocol, 1e-6)
+    whole = heat.heat_map(protocol, 1e-6)
     assert whole.complete
     assert whole.links is None
     seconds = expected_seconds(protocol, protocol.graph.degrees)
     monkeypatch.setattr(
-        picture, "SECONDS", float(3 * np.median(seconds))
+        heat, "SECONDS", float(3 * np.median(seconds))
     )  # half of all may be drawn, three of them in time
-    monkeypatch.setattr(picture, "SLOWER_TOGETHER", 0.0)
-    monkeypatch.setattr(picture, "FEWEST", 5)
-    found = picture.heat_map(protocol, 1e-6)
+    monkeypatch.setattr(heat, "SLOWER_TOGETHER", 0.0)
+    monkeypatch.setattr(heat, "FEWEST", 5)
+    found = heat.heat_map(protocol, 1e-6)
     assert not found.complete
     assert len(found.parties) == 5
     assert found.links == protocol.graph.degrees[seconds <= np.median(seconds)].max() < 17

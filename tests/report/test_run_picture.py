@@ -207,5 +207,5 @@ def test_a_still_picture(tmp_path):
 
 
 def test_other_files_are_refused(tmp_path):
-    with pytest.raises(InvalidValue, match=r"must end in \.html or \.png"):
-        save_run_picture(plain_run(), tmp_path / "out.svg")
+    with pytest.raises(InvalidValue, match=r"must end in \.png, \.svg, \.pdf or \.html"):
+        save_run_picture(plain_run(), tmp_path / "out.gif")

@@ -161,7 +161,7 @@ def test_a_verdict_in_part_survives_being_read_again(tmp_path):
 def test_pictures_do_not_depend_on_the_day(tmp_path):
     for place in ("a", "b"):
         reproduce(small(), tmp_path / place)
-    for name in ("figure.pdf", "figure.png"):
+    for name in ("figure.pdf", "figure.svg", "figure.png"):
         assert len({(tmp_path / place / "000-fig2a/quick" / name).read_bytes() for place in ("a", "b")}) == 1
 
 

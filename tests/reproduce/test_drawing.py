@@ -9,15 +9,6 @@ from netdp.reproduce.experiment import Kind, Panel, Series
 X = [1, 2, 3, 4, 5]
 
 
-@pytest.fixture
-def plt():
-    from netdp.report.files import matplotlib
-
-    found = matplotlib()
-    yield found
-    found.close("all")
-
-
 def panel(*labels, kinds=None, x=X, **more):
     kinds = kinds or [Kind.OTHER] * len(labels)
     series = tuple(
@@ -34,32 +25,32 @@ def words(axes_or_figure):
 
 
 @pytest.mark.parametrize("wide", [1, 2, 3, 4])
-def test_a_figure_is_as_wide_as_a_column_or_a_page(plt, wide):
-    figure = _figure(plt, [panel("a", "b")] * wide, wide)
+def test_a_figure_is_as_wide_as_a_column_or_a_page(wide):
+    figure = _figure([panel("a", "b")] * wide, wide)
     assert figure.get_size_inches()[0] == (WIDTH if wide == 1 else PAGE)
     assert figure.get_size_inches()[1] < 2 * HEIGHT
 
 
-def test_panels_with_the_same_curves_share_a_legend(plt):
+def test_panels_with_the_same_curves_share_a_legend():
     more, fewer = panel("a", "b", "c"), panel("a", "c")
     assert shared_legend([fewer, more]) is more
-    figure = _figure(plt, [fewer, more], 2)
+    figure = _figure([fewer, more], 2)
     assert words(figure) == [["a", "b", "c"]]
     looks = [{line.get_label(): (line.get_color(), line.get_marker()) for line in a.lines} for a in figure.axes]
     assert looks[0]["c"] == looks[1]["c"]  # what the legend says of a curve holds in every panel
     assert [a.get_ylabel() for a in figure.axes] == ["y", ""]
 
 
-def test_panels_with_other_curves_have_their_own_legends(plt):
-    figure = _figure(plt, [panel("a", "b"), panel("a", "d")], 2)
+def test_panels_with_other_curves_have_their_own_legends():
+    figure = _figure([panel("a", "b"), panel("a", "d")], 2)
     assert sorted(words(figure)) == [["a", "b"], ["a", "d"]]
 
 
-def test_what_is_shaded_is_named(plt):
+def test_what_is_shaded_is_named():
     series = Series("a", X, X, low=[0, 1, 2, 3, 4], high=[2, 3, 4, 5, 6])
     alone = Panel("t", "x", "y", (series,), band="one deviation")
-    assert words(_figure(plt, [alone], 1)) == [["a", "one deviation"]]
-    assert words(_figure(plt, [alone, panel("a")], 2)) == [["a", "one deviation"]]
+    assert words(_figure([alone], 1)) == [["a", "one deviation"]]
+    assert words(_figure([alone, panel("a")], 2)) == [["a", "one deviation"]]
 
 
 def test_colours_tell_kinds_and_settings_apart():
@@ -75,12 +66,12 @@ def test_colours_tell_kinds_and_settings_apart():
     assert len(set(colours(ways))) == 3
 
 
-def test_a_curve_under_another_is_drawn_as_a_band(plt):
+def test_a_curve_under_another_is_drawn_as_a_band():
     x = np.linspace(1, 2, 10)
     under, over, apart = Series("under", x, x), Series("over", x, x + 1e-4), Series("apart", x, x + 1)
     both = Panel("t", "x", "y", (under, over, apart))
     assert covered(both) == [1, 0, 0]
-    lines = {line.get_label(): line for line in _figure(plt, [both], 1).axes[0].lines}
+    lines = {line.get_label(): line for line in _figure([both], 1).axes[0].lines}
     assert lines["under"].get_linewidth() > 2 * lines["over"].get_linewidth()
     assert covered(Panel("t", "x", "y", (under, Series("half", x, np.where(x < 1.5, x, x + 1))))) == [0, 0]
     # on a logarithmic axis distances are ratios
@@ -89,21 +80,21 @@ def test_a_curve_under_another_is_drawn_as_a_band(plt):
     assert covered(Panel("t", "x", "y", small, log_y=True)) == [0, 0, 0]
 
 
-def test_whole_numbers_have_whole_ticks_and_long_ones_are_divided(plt):
-    figure = _figure(plt, [panel("a", x=[0, 1, 2, 4])], 1)
+def test_whole_numbers_have_whole_ticks_and_long_ones_are_divided():
+    figure = _figure([panel("a", x=[0, 1, 2, 4])], 1)
     figure.canvas.draw()
     shown = [text.get_text() for text in figure.axes[0].get_xticklabels()]
     assert all("." not in text for text in shown)
-    figure = _figure(plt, [panel("a", x=[0, 20_000, 100_000])], 1)
+    figure = _figure([panel("a", x=[0, 20_000, 100_000])], 1)
     figure.canvas.draw()
     assert "100,000" in [text.get_text() for text in figure.axes[0].get_xticklabels()]
 
 
-def test_coloured_panels_share_one_bar(plt):
+def test_coloured_panels_share_one_bar():
     def dots(_, axes):
         axes.scatter([0, 1], [0, 1])
 
     one = Panel("t", "", "", (), draw=dots, scale=(1e-4, 1.0, "loss"))
-    figure = _figure(plt, [one] * 4, 4)
+    figure = _figure([one] * 4, 4)
     assert len(figure.axes) == 5
     assert figure.axes[-1].get_ylabel() == "loss"

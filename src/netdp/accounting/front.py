@@ -214,7 +214,7 @@ def _complete(protocol: Protocol, loss: Guarantee, who: Observers, shape: tuple[
         )
     network = protocol.network
     labels = None if network is None else network.labels
-    return dataclasses.replace(loss, curve=curve, factor=factor, observers=who, names=labels)
+    return dataclasses.replace(loss, curve=curve, factor=factor, observers=who, names=labels, network=network)
 
 
 def _stacked(columns: list[Curve]) -> Curve:

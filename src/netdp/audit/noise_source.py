@@ -46,6 +46,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("audits/canaries.py", "numpy.random.default_rng"): _CANARIES,
     ("doctor.py", "time.perf_counter"): _WAITING,
     ("doctor.py", "datetime.datetime.now"): _DATES,
+    ("followed.py", "time.monotonic"): _WAITING,
     (
         "identity.py",
         "datetime.datetime.now",
@@ -61,8 +62,14 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("reach.py", "time.monotonic"): _WAITING,
     ("reach.py", "time.time"): "how far two clocks are apart",
     ("status.py", "time.time"): _DATES,
+    ("trace.py", "time.time"): _DATES,
     ("transport/base.py", "time.monotonic"): _WAITING,
     ("transport/grpc.py", "time.time"): "how far two clocks are apart",
+    (
+        "under_way.py",
+        "time.monotonic_ns",
+    ): "names a file apart from others of the same process, in a folder of the user's own",
+    ("under_way.py", "time.time"): _DATES,
     ("up.py", "time.monotonic"): _WAITING,
     ("up.py", "time.sleep"): _WAITING,
 }

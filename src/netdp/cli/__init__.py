@@ -8,7 +8,7 @@ import typer
 
 from netdp.errors import NetdpError
 
-from . import account, audit, graphs, ledger, peer, plan, protocols, reproduce, simulate, study, up
+from . import account, audit, graphs, ledger, peer, plan, protocols, report, reproduce, simulate, studio, study, up
 
 app = typer.Typer(
     name="netdp",
@@ -24,8 +24,10 @@ app.add_typer(ledger.app, name="ledger")
 app.add_typer(peer.app, name="peer")
 app.command("plan")(plan.plan)
 app.command("protocols")(protocols.list_protocols)
+app.command("report")(report.report)
 app.command("reproduce")(reproduce.reproduce)
 app.command("simulate")(simulate.simulate)
+app.command("studio")(studio.studio)
 app.add_typer(study.app, name="study")
 
 app.command("up")(up.up)

@@ -13,7 +13,7 @@ Plot = Annotated[
     Path | None,
     typer.Option(
         "--plot",
-        help="Draw the network and the pairwise heat map: out.png or out.html. All but gossip: ε against δ, .png or .svg.",
+        help="Draw the network with its losses, all pairs where they are quick, ε against δ: out.png, .svg, .pdf or .html.",
     ),
 ]
 
@@ -53,9 +53,9 @@ def account(context: typer.Context, **typed: Any) -> None:
     from netdp.protocols import Gossip
     from netdp.report import save_picture, summarise, summary_table
     from netdp.report.files import picture_path
+    from netdp.settings.loading import account_settings
 
     from .progress import progress_bar
-    from .settings import account_settings
     from .show import show
 
     settings = account_settings(typed["config"], flags.given(typed))
@@ -72,7 +72,7 @@ def account(context: typer.Context, **typed: Any) -> None:
         account_and_compare(chosen, settings)
         return
     if settings.plot is not None:
-        picture_path(settings.plot, (".png", ".html"))  # refuse before the work
+        picture_path(settings.plot)  # refuse before the work
     with progress_bar("accounting") as progress:
         summary = summarise(chosen, settings.observers(chosen), settings.delta, progress)
     drawn = None

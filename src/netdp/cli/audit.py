@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -108,7 +109,7 @@ def audit(context: typer.Context, **typed: Any) -> int:
 
     plot = typed.get("plot")
     if plot is not None:
-        picture_path(plot, (".html", ".png", ".svg", ".pdf"))  # refuse before the work
+        picture_path(plot)  # refuse before the work
     found = _audited(context, typed)
     drawn = None if plot is None else save_audit(found, plot)
     lines = [audit_table(found), *([f"report: {drawn}"] if drawn is not None else [])]
@@ -143,9 +144,10 @@ def _only(given: dict[str, Any], known: tuple[str, ...], what: str) -> None:
 
 def _of_a_protocol(context: typer.Context, typed: dict[str, Any], given: dict[str, Any]) -> Audit:
     from netdp import audit as attacking
+    from netdp.settings.loading import audit_settings
+    from netdp.settings.models import found
 
     from .progress import progress_bar
-    from .settings import audit_settings, found
 
     settings = audit_settings(typed["config"], given)
     context.with_resource(settings.running())
@@ -165,21 +167,17 @@ def _of_a_protocol(context: typer.Context, typed: dict[str, Any], given: dict[st
 
 
 def _of_a_study(context: typer.Context, path: Path, given: dict[str, Any]) -> Audit:
-    from netdp import audit as attacking
     from netdp.engine import engine
+    from netdp.peers.audits.simulated import audit_in_simulation
     from netdp.peers.study import Study
 
     from .progress import progress_bar
 
     study = Study.read(path)
     context.with_resource(engine(given.get("engine"), workers=given.get("workers"), scheduler=given.get("scheduler")))
-    colluders = given.get("colluders", study.privacy.colluders if study.privacy.colluders > 1 else 3)
-    options = {key: given[key] for key in ("trials", "confidence", "seed") if key in given}
+    options = {key: given[key] for key in ("delta", "colluders", "trials", "confidence", "seed") if key in given}
     with progress_bar("attacking") as progress:
-        return attacking.audit(
-            study.protocol(), delta=given.get("delta", study.privacy.delta), colluders=colluders, progress=progress,
-            title=f"Study “{study.name}”, in simulation", **options,
-        )  # fmt: skip
+        return audit_in_simulation(study, progress=progress, **options)
 
 
 def _of_peers(folders: list[Path], typed: dict[str, Any]) -> Audit:
@@ -191,6 +189,8 @@ def _of_peers(folders: list[Path], typed: dict[str, Any]) -> Audit:
 def _of_a_run(subject: str, typed: dict[str, Any]) -> Audit:
     from netdp.peers.audits.audited import audit_recording
     from netdp.peers.audits.canaries import run_with_canaries
+    from netdp.peers.study import Study
+    from netdp.peers.study.same import identity_of
 
     from .progress import working
 
@@ -199,7 +199,8 @@ def _of_a_run(subject: str, typed: dict[str, Any]) -> Audit:
     options = {"count": typed["canaries"]} if typed.get("canaries") is not None else {}
     with working("running the parties"):
         folder = run_with_canaries(Path(subject), typed["run"], seed=typed.get("seed"), **options)
-    return audit_recording([folder], **_looking(typed))
+    found = audit_recording([folder], **_looking(typed))
+    return replace(found, facts=found.facts | {"study": identity_of(Study.read(Path(subject)))})
 
 
 def _looking(typed: dict[str, Any]) -> dict[str, Any]:

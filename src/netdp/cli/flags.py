@@ -1,6 +1,6 @@
 """The flags of the commands, each written down once. `None` means: not given.
 
-A flag is called like the setting it sets, in a `--config` file too (`netdp.cli.settings` says which belong to what). They
+A flag is called like the setting it sets, in a `--config` file too (`netdp.settings.models` says which belong to what). They
 stand here without the protocols they belong to, so that `--help` need not load these; a test holds the two together.
 """
 
@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
+
+from netdp.settings.words import SWITCHES, WORDS
 
 Graph = Annotated[
     str | None,
@@ -60,84 +62,58 @@ def _switch(flag: str, words: str) -> Any:
 
 
 PROTOCOL_FLAGS: dict[str, Any] = {
-    "rounds": _whole(
-        "--rounds", "How often everybody sends; rounds of a token on a ring; hops of a report.", short="-T"
-    ),
-    "steps": _whole("--steps", "token and walks: the length of a walk; randomized: how often an edge wakes."),
-    "sigma": _number("--sigma", "Standard deviation of one noise."),
-    "sensitivity": _number(
-        "--sensitivity", "Δ: all values come from one public interval of this length; 1 by default."
-    ),
-    "refresh": _number("--refresh", "gossip, randomized: variance r·σ² of fresh noise, before later sends."),
-    "masks": _text(
-        "--masks",
-        "gossip, descent: κ, every edge shares a secret mask N(0, κσ²). masked: complete (the default), or with how many "
-        "partners a party shares pads.",
-    ),
-    "accelerated": _switch("--accelerated/--plain", "gossip: Chebyshev acceleration."),
-    "mixing": _text(
-        "--mixing", "gossip: metropolis (the default), maximum-degree, hamilton, or lazy- before one of them."
-    ),
-    "edge_probability": _number("--edge-probability", "secret-graph: the probability of every link."),
-    "varying": _switch("--varying/--fixed", "secret-graph: another graph for every round."),
-    "iterations": _whole("--iterations", "descents: how many gradient steps everybody takes."),
-    "gossip_rounds": _whole("--gossip-rounds", "descent: rounds of gossip after each gradient step."),
-    "step": _number("--step", "descents: the length of a gradient step."),
-    "clip": _number("--clip", "descents: the norm to which gradients are clipped."),
-    "radius": _number("--radius", "walk-descent: models stay in the ball of this radius around 0."),
-    "expansion": _number("--expansion", "descents: by how much a step can move two models apart; 1 by default."),
-    "walk": _text("--walk", "token on a graph: metropolis (the default) or simple."),
-    "tokens": _whole("--tokens", "walks: how many walk in parallel."),
-    "weights": _text("--weights", "walks on complete:N: how likely each user is drawn, 1,2,2,…; alike by default."),
-    "law": _text("--law", "token: gaussian (the default) or laplace noise."),
-    "contributions": _whole("--contributions", "walks: at most so many of each user."),
-    "domain": _whole("--domain", "histogram: how many values there are."),
-    "response": _text("--response", "histogram: k-ary (the default) or unary."),
-    "gamma": _number("--gamma", "histogram: the probability of a random answer."),
-    "sender": _text(
-        "--sender",
-        "walks on complete:N: known (the default: plain connections), receiver-known (anonymous sending) or hidden (a mix "
-        "network that draws the next holder).",
-    ),
-    "release": _text(
-        "--release",
-        "walks on complete:N: the last holder publishes under its name (named) or not (anonymous); as the channel does.",
-    ),
-    "noise": _text("--noise", "token on a ring: single or distributed."),
-    "closing": _switch("--closing/--no-closing", "token on a ring or any graph: noise before the release."),
-    "spread": _text("--spread", "masked: flood or average."),
-    "attempts": _whole("--attempts", "masked: how often a party may publish in all; 1 by default."),
-    "absent": _text(
-        "--absent",
-        "masked: how many parties may be missing from an attempt; 0 by default. faulty-shuffle: what becomes of the reports at a "
-        "user who is away, unreachable (the default) or silent.",
-    ),
-    "grid": _number("--grid", "masked, ring, gossip: values are multiples of this power of two, as on real peers."),
-    "dimension": _whole("--dimension", "masked, ring, gossip on a grid: how many numbers a value has at most."),
-    "groups": _whole("--groups", "masked-descent: sums of so many groups of parties, put together robustly."),
-    "aggregate": _text("--aggregate", "masked-descent: mean (the default), median or trimmed, over the groups."),
-    "unit": _text("--unit", "masked: whose data is protected, party (the default) or record."),
-    "sampling": _number(
-        "--sampling",
-        "masked-descent: the secret probability to take part in a step, of each party or record; 1 by default.",
-    ),
-    "max_records": _whole("--max-records", "masked-descent, unit record: how many records a party may have; public."),
-    "records": _whole("--records", "masked-descent, unit record: about how many there are in all; public."),
-    "momentum": _number("--momentum", "masked-descent: how much of a step goes on in the next; 0 by default."),
-    "average": _text("--average", "masked-descent: keep the last model (the default), or the mean of the later half."),
-    "reach": _number("--reach", "masked, unit record: each coordinate of a party's sum is clipped to this."),
-    "centre": _number("--centre", "masked: the middle of the values."),
-    "epsilon0": _number("--epsilon0", "shuffle: the local-DP loss of a report."),
-    "delta0": _number("--delta0", "shuffle: δ₀ of an (ε₀, δ₀) randomizer; 0 by default."),
-    "reporting": _text("--reporting", "shuffle: all or single."),
-    "outages": _number("--outages", "faulty-shuffle: the probability that a user is away in a round."),
-    "crashes": _number("--crashes", "faulty-shuffle: the probability that a user goes for good in a round."),
-    "lost": _number("--lost", "faulty-shuffle: the probability that a report gets lost in a hop."),
-    "cover": _whole("--cover", "relayed-shuffle: so many envelopes go over every link at every hop; 0: no cover."),
-    "bundles": _whole(
-        "--bundles", "relayed-shuffle: instead of --cover, so many bundles of each user to random neighbours."
-    ),
-    "laziness": _number("--laziness", "shuffle: probability that a report stays."),
+    "rounds": _whole("--rounds", WORDS["rounds"], short="-T"),
+    "steps": _whole("--steps", WORDS["steps"]),
+    "sigma": _number("--sigma", WORDS["sigma"]),
+    "sensitivity": _number("--sensitivity", WORDS["sensitivity"]),
+    "refresh": _number("--refresh", WORDS["refresh"]),
+    "masks": _text("--masks", WORDS["masks"]),
+    "accelerated": _switch("/".join(SWITCHES["accelerated"]), WORDS["accelerated"]),
+    "mixing": _text("--mixing", WORDS["mixing"]),
+    "edge_probability": _number("--edge-probability", WORDS["edge_probability"]),
+    "varying": _switch("/".join(SWITCHES["varying"]), WORDS["varying"]),
+    "iterations": _whole("--iterations", WORDS["iterations"]),
+    "gossip_rounds": _whole("--gossip-rounds", WORDS["gossip_rounds"]),
+    "step": _number("--step", WORDS["step"]),
+    "clip": _number("--clip", WORDS["clip"]),
+    "radius": _number("--radius", WORDS["radius"]),
+    "expansion": _number("--expansion", WORDS["expansion"]),
+    "walk": _text("--walk", WORDS["walk"]),
+    "tokens": _whole("--tokens", WORDS["tokens"]),
+    "weights": _text("--weights", WORDS["weights"]),
+    "law": _text("--law", WORDS["law"]),
+    "contributions": _whole("--contributions", WORDS["contributions"]),
+    "domain": _whole("--domain", WORDS["domain"]),
+    "response": _text("--response", WORDS["response"]),
+    "gamma": _number("--gamma", WORDS["gamma"]),
+    "sender": _text("--sender", WORDS["sender"]),
+    "release": _text("--release", WORDS["release"]),
+    "noise": _text("--noise", WORDS["noise"]),
+    "closing": _switch("/".join(SWITCHES["closing"]), WORDS["closing"]),
+    "spread": _text("--spread", WORDS["spread"]),
+    "attempts": _whole("--attempts", WORDS["attempts"]),
+    "absent": _text("--absent", WORDS["absent"]),
+    "grid": _number("--grid", WORDS["grid"]),
+    "dimension": _whole("--dimension", WORDS["dimension"]),
+    "groups": _whole("--groups", WORDS["groups"]),
+    "aggregate": _text("--aggregate", WORDS["aggregate"]),
+    "unit": _text("--unit", WORDS["unit"]),
+    "sampling": _number("--sampling", WORDS["sampling"]),
+    "max_records": _whole("--max-records", WORDS["max_records"]),
+    "records": _whole("--records", WORDS["records"]),
+    "momentum": _number("--momentum", WORDS["momentum"]),
+    "average": _text("--average", WORDS["average"]),
+    "reach": _number("--reach", WORDS["reach"]),
+    "centre": _number("--centre", WORDS["centre"]),
+    "epsilon0": _number("--epsilon0", WORDS["epsilon0"]),
+    "delta0": _number("--delta0", WORDS["delta0"]),
+    "reporting": _text("--reporting", WORDS["reporting"]),
+    "outages": _number("--outages", WORDS["outages"]),
+    "crashes": _number("--crashes", WORDS["crashes"]),
+    "lost": _number("--lost", WORDS["lost"]),
+    "cover": _whole("--cover", WORDS["cover"]),
+    "bundles": _whole("--bundles", WORDS["bundles"]),
+    "laziness": _number("--laziness", WORDS["laziness"]),
 }
 """What protocols take: a flag per field."""
 

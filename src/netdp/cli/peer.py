@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from . import peer_care
-from .peer_life import Watchers, check_apart, live, make_log, signals, stopped_words
 from .peer_words import Progress, outcome_lines
 from .progress import working
 
 if TYPE_CHECKING:
     from netdp.peers.identity import Card
     from netdp.peers.peer import Peer
+
+    from .peer_life import Watchers
 
 app = typer.Typer(
     help="One party on its own machine: make its keys, check everything before the day, run it.",
@@ -182,6 +183,14 @@ def run(
         str | None,
         typer.Option("--log", help="Append a line of JSON per event to this file; - for standard error. No secrets."),
     ] = None,
+    trace: Annotated[
+        bool,
+        typer.Option(
+            "--trace",
+            help="Write into the home who sent what kind of message when, for `netdp studio` to show. No secrets.",
+            show_default=False,
+        ),
+    ] = False,
     metrics: Annotated[
         str | None, typer.Option("--metrics", help="HOST:PORT on this machine to show Prometheus metrics on.")
     ] = None,
@@ -207,8 +216,10 @@ def run(
         from netdp.peers.ledger.policy import PolicyRefused, verdict_lines
         from netdp.peers.peer import prepare
         from netdp.peers.status import Standing
+        from netdp.peers.trace import Trace
         from netdp.peers.up import ANSWERED, ENDED, FAILED, REFUSED
 
+    from .peer_life import Watchers, check_apart, live, make_log, signals, stopped_words  # needs the extra `peers`
     from .training import before, model_lines, use_code
 
     use_code(code)
@@ -216,13 +227,14 @@ def run(
     running, stopped = False, list[int]()
     if record is not None:
         check_apart(home, "--record", record)
-    watchers = Watchers(progress, Standing(home), make_log(log, home))
+    traced = Trace(home) if trace else None
+    watchers = Watchers(progress, Standing(home), make_log(log, home), traced)
     try:
         with signals() as stopped, contextlib.ExitStack() as stack:
             with (
                 contextlib.nullcontext() if progress.quiet else working("checking keys, study, data, ledger and policy")
             ):
-                peer = prepare(home, study, data, listen=listen, report=watchers, record=record)
+                peer = prepare(home, study, data, listen=listen, report=watchers, record=record, trace=traced)
             try:
                 for line in before(peer.study, out):
                     progress.say(line)

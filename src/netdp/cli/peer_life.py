@@ -1,4 +1,4 @@
-"""The life of a peer under its owner's eyes: what it reports goes to progress, log, status file and metrics; signals end it.
+"""The life of a peer under its owner's eyes: what it reports goes to progress, log, status file, trace and metrics; signals end it.
 
 **What a signal does.** SIGTERM and Ctrl-C ask for an orderly end. From that moment the peer hears nothing more and so says and
 draws nothing new: no vote, no contribution, no cost that was not there before. What it had said already is given a moment to
@@ -13,84 +13,40 @@ import contextlib
 import os
 import signal
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from netdp.peers.followed import Followers, contributed
 
 if TYPE_CHECKING:
     from netdp.peers.log import Log
     from netdp.peers.peer import Peer
     from netdp.peers.status import Standing
+    from netdp.peers.trace import Trace
 
     from .peer_words import Progress
 
 EVERY = 1.0
 """Seconds between two looks at how far the party is, for the status file."""
-_OWN = ("peer.db", "policy.toml", "status.json", "card.")
+_OWN = ("peer.db", "policy.toml", "status.json", "trace.jsonl", "traced-study.toml", "card.")
 
 
-class Watchers:
-    """Everybody who hears what a peer reports."""
+class Watchers(Followers):
+    """Everybody who hears what a peer reports: its files, and whoever sits before the screen."""
 
-    def __init__(self, progress: Progress, standing: Standing, log: Log | None) -> None:
-        self.progress, self.standing, self.log = progress, standing, log
-        self.began = time.monotonic()
+    def __init__(self, progress: Progress, standing: Standing, log: Log | None, trace: Trace | None = None) -> None:
+        super().__init__(standing, log, trace)
+        self.progress = progress
 
     def __call__(self, event: dict[str, Any]) -> None:
         self.progress(event)
-        self.standing(event)
-        if self.log is not None:
-            self.log(event)
-            if event["event"] == "outcome" and "spent" in event:
-                spent = event["spent"]
-                for size, epsilon in spent["epsilon"].items():
-                    self.log({"event": "spent", **spent, "against": int(size), "epsilon": epsilon})
+        super().__call__(event)
 
     def begin(self, peer: Peer) -> None:
         """The peer is made: say who it is."""
-        from netdp import __version__
-
-        study = peer.study
         self.progress.peer = peer
-        neighbours = [study.everybody[u] for u in study.neighbours(peer.me)]
-        self.standing.begin(peer.identity.card.name, study.name, study.hash, neighbours)
-        if self.log is not None:
-            self.log.about(peer.identity.card.name, study.hash, study.everybody)
-        self({
-            "event": "starting", "version": __version__, "parties": study.n, "neighbours": len(neighbours),
-            "contributed": contributed(peer), "starts": self.standing.starts,
-        })  # fmt: skip
-
-    def refresh(self, peer: Peer) -> None:
-        """How far it is, for whom it waits."""
-        waiting = [peer.study.everybody[u] for u in peer.party.waiting_for]
-        self.standing.refresh(peer.party.status, waiting, contributed(peer))
-
-    def close(self, reason: str | None = None) -> None:
-        """It did not begin."""
-        if self.log is not None:
-            if reason is not None:
-                self.log({"event": "failed", "reason": reason})
-            self.log.close()
-
-    def end(self, code: int, entries: int, reason: str | None = None) -> None:
-        """It is over."""
-        if reason is not None:
-            self({"event": "failed", "reason": reason})
-        self({
-            "event": "stopped", "exit": code, "contributed": entries, "seconds": time.monotonic() - self.began,
-        })  # fmt: skip
-        self.standing.end(code, entries, reason)
-        if self.log is not None:
-            self.log.close()
-
-
-def contributed(peer: Peer) -> int:
-    """How often this party has published in its study."""
-    from netdp.peers.ledger.entries import CORRECTS
-
-    return sum(entry.attempt < CORRECTS for entry in peer.store.entries_of(peer.study.hash))
+        super().begin(peer)
 
 
 def live(

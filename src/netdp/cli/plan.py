@@ -12,11 +12,13 @@ from . import flags
 
 if TYPE_CHECKING:
     from netdp.graphs import Graph
+    from netdp.planning import Plan
     from netdp.planning.gossip.plan import GossipPlan
     from netdp.planning.masked.plan import MaskedPlan
+    from netdp.report.comparison import Comparison
     from netdp.report.links import BeforeAndAfter
-
-    from .settings import Advised, PlanGossip, Planning
+    from netdp.settings.loading import Planning
+    from netdp.settings.models import Advised, PlanGossip
 
 
 PLAN_FLAGS: dict[str, Any] = {
@@ -76,7 +78,10 @@ PLAN_FLAGS: dict[str, Any] = {
     ],
     "links_seed": Annotated[int | None, typer.Option("--links-seed", help="Seed of the random links; 0 by default.")],
     "plot": Annotated[
-        str | None, typer.Option("--plot", help="--advise: write a picture of rounds against links, .png or .svg.")
+        str | None,
+        typer.Option(
+            "--plot", help="Draw error against ε (--advise: rounds against links): out.png, .svg, .pdf or .html."
+        ),
     ],
     "colluders": Annotated[
         int | None, typer.Option("--colluders", help="How many parties pool what they see, any of them; 1 by default.")
@@ -116,13 +121,18 @@ def plan(context: typer.Context, **typed: Any) -> None:
     many are worth it.
     """
     from netdp.privacy.weak import weak_words
+    from netdp.settings.loading import plan_settings
+    from netdp.settings.models import Advised, PlanGossip
 
     from .progress import working
-    from .settings import Advised, PlanGossip, plan_settings
     from .show import show
 
     settings = plan_settings(typed["config"], flags.given(typed))
     context.with_resource(settings.running())
+    if settings.plot is not None:
+        from netdp.report.files import picture_path
+
+        picture_path(settings.plot)  # refuse before the work
     if isinstance(settings, Advised) and settings.advise:
         _advise(settings)
         return
@@ -130,12 +140,29 @@ def plan(context: typer.Context, **typed: Any) -> None:
     with contextlib.nullcontext() if isinstance(settings, PlanGossip) else working("planning"):
         answer = _answer(settings)
     data, lines = answer.data, answer.lines
+    if settings.plot is not None:
+        drawn = _drawn(answer.planned, settings.plot)
+        data, lines = {**data, "plot": str(drawn)}, [*lines, f"picture: {drawn}"]
     if settings.links:
         beside = _without_links(settings, answer)
         data, lines = {**data, "links": beside.to_dict()}, [*lines, beside.table()]
     if (weak := weak_words(getattr(settings, "epsilon", None) or 0.0)) is not None:
         data, lines = {**data, "warning": weak}, [f"WARNING: {weak}.", *lines]
     show(data, lines, settings.as_json)
+
+
+def _drawn(planned: Plan | Comparison, path: str) -> Path:
+    """Error against ε of a plan; of a protocol whose noise was found, what it gives away then."""
+    from netdp.planning import Plan
+    from netdp.report.picture import save_picture
+    from netdp.report.trade_off import save_plan
+
+    from .progress import progress_bar
+
+    with progress_bar("drawing") as progress:
+        return (
+            save_plan(planned, path, progress) if isinstance(planned, Plan) else save_picture(planned, path, progress)
+        )
 
 
 class Answer(NamedTuple):
@@ -147,62 +174,35 @@ class Answer(NamedTuple):
 
 
 def _answer(settings: Planning) -> Answer:
+    from netdp.planning import FaultyPlan, MaskedPlan, RelayPlan, ShufflePlan, TokenPlan
+    from netdp.planning.gossip.plan import GossipPlan
     from netdp.report.comparison import comparison_table
-    from netdp.report.planning import masked_table, shuffle_table, token_table
-
-    from .families import plan_masked_sum, plan_noise, plan_shuffle, plan_tokens, plan_unusual_shuffle
-    from .settings import PlanFaulty, PlanMasked, PlanNoise, PlanRelayed, PlanShuffle, PlanToken
-
-    if isinstance(settings, PlanToken):
-        ways = plan_tokens(settings)
-        return Answer(ways, ways.to_dict(), [token_table(ways)])
-    if isinstance(settings, PlanShuffle):
-        hops = plan_shuffle(settings)
-        return Answer(hops, hops.to_dict(), [shuffle_table(hops)])
-    if isinstance(settings, PlanFaulty | PlanRelayed):
-        way = plan_unusual_shuffle(settings)
-        return Answer(way, way.to_dict(), [str(way)])
-    if isinstance(settings, PlanMasked):
-        spread = plan_masked_sum(settings)
-        return Answer(spread, spread.to_dict(), [masked_table(spread)])
-    if isinstance(settings, PlanNoise):
-        found = plan_noise(settings)
-        target = f"target ε ≤ {settings.epsilon:g} at δ = {settings.delta:g}: the least noise that meets it"
-        return Answer(found, {"epsilon_asked": settings.epsilon, **found.to_dict()}, [target, comparison_table(found)])
-    return _plan_gossip(settings)
-
-
-def _plan_gossip(settings: PlanGossip) -> Answer:
-    from netdp.planning.gossip.plan import plan as make_plan
-    from netdp.report.planning import plan_table
+    from netdp.report.planning import masked_table, plan_table, shuffle_table, token_table
+    from netdp.settings.models import PlanGossip, PlanNoise
+    from netdp.settings.plans import planned
 
     from .progress import progress_bar
-    from .settings import parties
 
-    network = settings.network()
-    observers = parties(network, settings.observer) if settings.observer else None
+    beside = None
     with progress_bar("planning") as progress:
-        planned = make_plan(
-            network,
-            settings.epsilon,
-            settings.delta,
-            observers=observers,
-            progress=progress,
-            **_gossip_options(settings),
-        )
-        beside = _masked_beside(planned, settings)
-    written = {**planned.to_dict(), "masked_sum": None if beside is None else beside.to_dict()}
-    return Answer(planned, written, [plan_table(planned, beside)])
-
-
-def _gossip_options(settings: PlanGossip) -> dict[str, Any]:
-    from netdp.planning.policy import Policy
-
-    return {
-        "scope": Policy.read(settings.policy) if settings.policy else settings.scope,
-        "coalitions": settings.coalitions, "seed": settings.seed, "draws": settings.draws, "colluders": settings.colluders,
-        "sensitivity": settings.sensitivity, "mixing": settings.mixing, "max_rounds": settings.max_rounds,
-    }  # fmt: skip
+        found = planned(settings, progress)
+        if isinstance(found, GossipPlan):
+            assert isinstance(settings, PlanGossip)
+            beside = _masked_beside(found, settings)
+    if isinstance(found, GossipPlan):
+        written = {**found.to_dict(), "masked_sum": None if beside is None else beside.to_dict()}
+        return Answer(found, written, [plan_table(found, beside)])
+    if isinstance(found, FaultyPlan | RelayPlan):
+        return Answer(found, found.to_dict(), [str(found)])
+    if isinstance(found, TokenPlan):
+        return Answer(found, found.to_dict(), [token_table(found)])
+    if isinstance(found, ShufflePlan):
+        return Answer(found, found.to_dict(), [shuffle_table(found)])
+    if isinstance(found, MaskedPlan):
+        return Answer(found, found.to_dict(), [masked_table(found)])
+    assert isinstance(settings, PlanNoise)
+    target = f"target ε ≤ {settings.epsilon:g} at δ = {settings.delta:g}: the least noise that meets it"
+    return Answer(found, {"epsilon_asked": settings.epsilon, **found.to_dict()}, [target, comparison_table(found)])
 
 
 def _without_links(settings: Planning, after: Answer) -> BeforeAndAfter:
@@ -210,8 +210,7 @@ def _without_links(settings: Planning, after: Answer) -> BeforeAndAfter:
     from netdp.errors import NetdpError
     from netdp.graphs import parse, with_links
     from netdp.report.links import BeforeAndAfter
-
-    from .settings import PlanGossip, PlanNoise, turns_of
+    from netdp.settings.models import PlanGossip, PlanNoise, turns_of
 
     try:
         before: Any = _answer(settings.model_copy(update={"links": 0})).planned
@@ -231,15 +230,13 @@ def _without_links(settings: Planning, after: Answer) -> BeforeAndAfter:
 def _advise(settings: Advised) -> None:
     """How many random links, for every protocol that goes along the links of a graph; for gossip, which topology, too."""
     from netdp.planning.links import PROTOCOLS, advise_links
-    from netdp.report.files import picture_path
     from netdp.report.links import links_table, save_links
+    from netdp.settings.models import PlanGossip, PlanMasked, PlanShuffle
+    from netdp.settings.plans import gossip_options
 
     from .progress import working
-    from .settings import PlanGossip, PlanMasked, PlanShuffle
     from .show import show
 
-    if settings.plot is not None:
-        picture_path(settings.plot, (".png", ".svg"))  # refuse before the work
     network = settings.network()
     data: dict[str, Any] = {}
     lines: list[Any] = []
@@ -248,7 +245,7 @@ def _advise(settings: Advised) -> None:
     if isinstance(settings, PlanGossip):
         data, lines = _topologies(settings, network)
         options |= {"epsilon": settings.epsilon, "colluders": settings.colluders, "sensitivity": settings.sensitivity}
-        gossip = _gossip_options(settings)
+        gossip = gossip_options(settings)
         options["gossip"] = {key: gossip[key] for key in gossip if key not in ("colluders", "sensitivity")}
     elif isinstance(settings, PlanMasked):
         own = "flood"
@@ -270,6 +267,7 @@ def _topologies(settings: PlanGossip, network: Graph) -> tuple[dict[str, Any], l
     from netdp.planning.audience import MAX_EVERYBODY
     from netdp.planning.gossip.advise import advise as make_advice
     from netdp.report.planning import advice_table
+    from netdp.settings.plans import gossip_options
 
     from .progress import progress_bar
 
@@ -277,7 +275,7 @@ def _topologies(settings: PlanGossip, network: Graph) -> tuple[dict[str, Any], l
         said = f"topologies are compared for up to {MAX_EVERYBODY:,} parties; here are random links only\n"
         return {"candidates": [], "recommended": None}, [said]
     assert settings.epsilon is not None  # --advise refuses policies
-    options = _gossip_options(settings)
+    options = gossip_options(settings)
     with progress_bar("planning") as progress:
         advice = make_advice(network, settings.epsilon, settings.delta, progress=progress, **options)
     return advice.to_dict(), [advice_table(advice), ""]

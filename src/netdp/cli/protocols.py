@@ -6,12 +6,12 @@ import json as json_
 
 import typer
 
-from .catalogue import CATALOGUE
+from netdp.settings.catalogue import CATALOGUE
 
 
 def list_protocols(json: bool = typer.Option(False, "--json", help="Print JSON.")) -> None:
     """List the protocols that commands know: what they do, what is proved of them, their settings, an example."""
-    from .settings import protocol_fields
+    from netdp.settings.models import protocol_fields
 
     settings = {
         name: sorted({field.replace("_", "-") for way in entry.ways.values() for field in protocol_fields(way)})

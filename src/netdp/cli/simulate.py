@@ -61,9 +61,9 @@ def simulate(context: typer.Context, **typed: Any) -> None:
     """
     from netdp.report.learned import Learned, learned_table
     from netdp.report.outcome import outcome_table
+    from netdp.settings.loading import simulate_settings
 
     from .progress import working
-    from .settings import simulate_settings
     from .show import show
     from .trial import run_trial
 

@@ -224,7 +224,7 @@ def new(
 
     from .training import is_training, planner, scaling, training
 
-    _may_write(output, force)
+    may_write(output, force)
     trains = is_training(task, schema, label, feature, model, records, min_records, held_out)
     protocol = protocol or (LEARNING if trains else KINDS[0])
     cards = _cards(card)
@@ -448,7 +448,8 @@ def _masked(study: Study) -> float | None:
     return float(other.noise())
 
 
-def _may_write(path: Path, force: bool) -> None:
+def may_write(path: Path, force: bool) -> None:
+    """Refuse to write over a file that is there, unless that was asked for."""
     from netdp.errors import InvalidValue
 
     if path.exists() and not force:

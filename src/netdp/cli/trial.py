@@ -18,8 +18,7 @@ from netdp.numerics.arrays import FloatArray
 from netdp.protocols import MaskedDescent, Protocol
 from netdp.report.learned import Learned, learn_and_account
 from netdp.report.outcome import Outcome, Shuffling, run_and_account, shuffle_and_account
-
-from .settings import Recording, Running, found
+from netdp.settings.models import Recording, Running, found
 
 #: Rows and features of a table that is drawn for a try.
 _ROWS, _FEATURES = 20_000, 5

@@ -47,7 +47,9 @@ def up(
     ] = None,
     plot: Annotated[
         Path | None,
-        typer.Option("--plot", help="Draw who sent to whom, and what any k parties learned: out.html or out.png."),
+        typer.Option(
+            "--plot", help="Draw who sent to whom, and what any k parties learned: out.html, .png, .svg or .pdf."
+        ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object at the end.", show_default=False)] = False,
 ) -> int:
@@ -69,7 +71,7 @@ def up(
     if plot is not None:
         from netdp.report.files import picture_path
 
-        picture_path(plot, (".html", ".png"))  # refuse before the work
+        picture_path(plot)  # refuse before the work
     data = data or _data_beside(study)
     use_code(code)
     with contextlib.nullcontext() if json else working("reading the study"):
@@ -109,6 +111,7 @@ def up(
         lines.append(
             f"homes, ledgers and results: {folder} (netdp ledger show --home {folder / result.study.names[0]})"
         )
+        lines.append(f"who sent to whom, to look at again: netdp studio --watch {folder}")
     if record is not None and folder is not None and not json:
         lines.append(f"recording: {record} (netdp audit --peers {record})")
     if result.files and not json:

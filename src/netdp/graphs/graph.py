@@ -20,6 +20,7 @@ from netdp.errors import GraphError, InvalidValue
 from netdp.graphs._check import checked_edges, listed, node_count
 from netdp.numerics.arrays import FloatArray, Int32Array, IntArray
 from netdp.numerics.checks import whole
+from netdp.shown import shown
 
 from . import _csr
 
@@ -456,6 +457,16 @@ class Graph:
             positions=None if self.positions is None else self.positions[back],
             laplacian_spectrum=self.laplacian_spectrum,  # similar matrices
         )
+
+    # ── for people ────────────────────────────────────────────────────────────────────────────────────
+
+    def plot(self) -> Any:
+        """A picture of the graph, a matplotlib figure: links, parties, and names where there are few."""
+        return shown("Graph.plot")(self)
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return str(shown("Graph.html")(self))
 
     # ── in and out ────────────────────────────────────────────────────────────────────────────────────
 

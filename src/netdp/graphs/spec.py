@@ -56,6 +56,15 @@ def examples() -> dict[str, str]:
     return {family: example for family, (_, _, example) in _FAMILIES.items()}
 
 
+def parameters() -> dict[str, dict[str, type]]:
+    """What each family is given, in order, with its types.
+
+    >>> parameters()["grid"]
+    {'rows': <class 'int'>, 'cols': <class 'int'>}
+    """
+    return {family: dict(given) for family, (_, given, _) in _FAMILIES.items()}
+
+
 def parse(spec: str | PathLike[str]) -> Graph:
     """The graph that a short text stands for.
 

@@ -4,10 +4,11 @@
 
 **Why nothing secret can get in.** A line is not what an event holds, but what this module asks of it: `EVENTS` lists for
 every event its fields, and for every field which values it takes: the name of somebody who takes part, a whole number, a
-number of seconds, yes or no, one word of a closed list. A field that is not listed is left out; a value that does not fit its
-field too, and the line says how many were (`dropped`). Sentences are not written, they may quote anything: one word of
-`netdp.peers.reasons` stands for each. So answers, totals, bodies, states, noise, keys and data have no way into a line:
-there is no field for them. An event that is not listed becomes a line without fields.
+number of seconds, yes or no, one word of a closed list, the key of an item (a word and whole numbers). A field that is not
+listed is left out; a value that does not fit its field too, and the line says how many were (`dropped`). Sentences are not
+written, they may quote anything: one word of `netdp.peers.reasons` stands for each. So answers, totals, bodies, states,
+noise, keys and data have no way into a line: there is no field for them. An event that is not listed becomes a line without
+fields.
 
 **A log never ends a peer.** A line that cannot be written (full disk, closed pipe) is counted, and the next one that can
 says how many were lost. A file is moved aside at `SIZE` bytes, and `KEPT` old ones are kept: it takes a bounded room for ever.
@@ -36,6 +37,13 @@ SIZE, KEPT = 10 << 20, 4
 """Bytes after which a file is moved aside, and how many old ones are kept beside it."""
 STATUS_EVERY = 10.0
 """Seconds between two lines that only say how far the party is."""
+KINDS = frozenset((
+    "vote", "contribution", "fallback", "total", "state", "token", "offer", "accept", "bundle", "through", "step",
+    "hello", "announce", "pull", "done", "remark",
+))  # fmt: skip
+"""Every kind of message that a line may name (`netdp.peers.messages`, which is slow to load)."""
+LISTED = 64
+"""Items of one frame that are named; of more, how many."""
 _MOST = 2**40
 
 # ── which fields there are, and what they take ────────────────────────────────────────────────────────────────────────
@@ -82,6 +90,26 @@ def _word(value: Any) -> str:
     raise ValueError
 
 
+def _kind(value: Any) -> str:
+    if isinstance(value, str) and value in KINDS:
+        return value
+    raise ValueError
+
+
+def _items(value: Any) -> list[list[Any]]:
+    """Keys of items: a kind, and three whole numbers: attempt, author, index."""
+    if not isinstance(value, list) or len(value) > LISTED:
+        raise ValueError
+    return [[_kind(kind), _count(attempt), _count(author), _count(index)] for kind, attempt, author, index in value]
+
+
+def _counts(value: Any) -> dict[str, int]:
+    """How many messages of each kind."""
+    if not isinstance(value, dict):
+        raise ValueError
+    return {_kind(kind): _count(number) for kind, number in value.items()}
+
+
 EVENTS: Mapping[str, Mapping[str, Check]] = {
     "starting": {"version": _version, "parties": _count, "neighbours": _count, "contributed": _count, "starts": _count},
     "listening": {},
@@ -113,6 +141,9 @@ EVENTS: Mapping[str, Mapping[str, Check]] = {
     "stopped": {"exit": _count, "contributed": _count, "seconds": _number},
     "failed": {"reason": _word},
     "log": {"lost": _count},
+    # frames, of which only a trace tells (`netdp.peers.trace`)
+    "sent": {"peer": _name, "items": _items, "words": _counts, "more": _count},
+    "received": {"peer": _name, "items": _items, "words": _counts, "more": _count},
 }
 _LEVELS = {"refused": "warning", "evidence": "warning", "lost": "warning", "failed": "error", "log": "warning"}
 _HARMLESS = ("closed-here", "ended-there", "replaced", "stopped")

@@ -38,6 +38,7 @@ from .party import PROOFS, Party
 from .spreads.base import Answer
 from .study import Study
 from .terms import SPARE, Ended, Terms
+from .trace import Trace
 from .transport.base import Clock, Limits, RealClock, Receiver, Transport
 
 GATHER = 0.01
@@ -75,6 +76,7 @@ class Peer:
     transport   makes the links, given this peer as their receiver
     report      told about progress, as plain dictionaries
     record      a file to which every frame sent is appended, for audits: 4 bytes receiver, 4 bytes length, the frame
+    trace       told of every frame that leaves or comes, for its owner to watch: whose and which messages, without contents
     """
 
     def __init__(
@@ -88,6 +90,7 @@ class Peer:
         clock: Clock | None = None,
         report: Report | None = None,
         record: Path | None = None,
+        trace: Trace | None = None,
     ) -> None:
         self.study, self.store, self.identity = study, store, identity
         self._clock = clock or RealClock()
@@ -128,6 +131,7 @@ class Peer:
         self._failure: BaseException | None = None
         self._computing: asyncio.Task[None] | None = None
         self._record = None if record is None else _private(record)
+        self._trace = trace
         self.party = Party(self.me, terms, pen, self._clock.time())
         self._outcome: dict[str, Any] | None = None
         self._unread_until: dict[int, float] = {}
@@ -163,6 +167,8 @@ class Peer:
             self._do(lambda: self.party.unreadable(peer, len(frame), fault, self._clock.time()))
         else:
             self.meter.frame("in", len(frame), messages)
+            if self._trace is not None:
+                self._trace.moved("received", self.study.everybody[peer], messages)
             self._do(lambda: self.party.received(peer, messages, self._clock.time()))
         while (wait := self._unread_until.get(peer, 0.0) - self._clock.time()) > 0 and not self._over.is_set():
             # its next frame is not read before: it fills its own end of the link, and nothing here
@@ -316,6 +322,8 @@ class Peer:
                     link.urgent.clear()
                 frame = encode(batch)
                 self.meter.frame("out", len(frame), batch)
+                if self._trace is not None:
+                    self._trace.moved("sent", self.study.everybody[peer], batch)
                 if self._record is not None:
                     self._record.write(struct.pack("<II", peer, len(frame)) + frame)
                 await self._transport.send(peer, frame)
@@ -519,6 +527,7 @@ def prepare(
     listen: str | None = None,
     report: Report | None = None,
     record: Path | None = None,
+    trace: Trace | None = None,
 ) -> Peer:
     """A peer that may take part: everything that can be checked before the first link is. Refuses with the reason."""
     from .alone import alone, check_memory, mark_used
@@ -532,6 +541,8 @@ def prepare(
     study = Study.read(study_path)
     signatures.verify_all(study, signatures.read_all(study_path))
     me = study.index(identity.card.name)
+    if trace is not None:
+        trace.begin(study, identity.card.name)
     study.check_promise()
     rows, policy = np.zeros((0, study.task.dimension)), None
     if me < study.n:
@@ -563,7 +574,7 @@ def prepare(
                 refused=lambda reason: (report or (lambda event: None))({"event": "refused", "reason": reason}),
             )  # fmt: skip
 
-        peer = Peer(identity, study, store, rows, transport, report=report, record=record)
+        peer = Peer(identity, study, store, rows, transport, report=report, record=record, trace=trace)
         if policy is not None and (unheld := unheld_words(study, store.entries_of)) is not None:
             peer.party.notes.append(unheld)
         return peer
@@ -572,10 +583,26 @@ def prepare(
         raise
 
 
-def run_peer(peer: Peer) -> dict[str, Any]:
-    """Run a peer to its end in this thread, and close its folder."""
+def run_peer(peer: Peer, look: Callable[[], None] | None = None) -> dict[str, Any]:
+    """Run a peer to its end in this thread, and close its folder; `look` is called every second, and when it has an outcome."""
+
+    async def looking(look: Callable[[], None]) -> None:
+        with contextlib.suppress(NetdpError):  # the folder may be what failed; the peer says so itself
+            while True:
+                look()
+                await asyncio.sleep(1.0)
+
+    async def life(look: Callable[[], None]) -> dict[str, Any]:
+        beside = asyncio.ensure_future(looking(look))
+        try:
+            told = await peer.run()
+        finally:
+            beside.cancel()
+        look()
+        return told
+
     try:
-        return asyncio.run(peer.run())
+        return asyncio.run(peer.run() if look is None else life(look))
     finally:
         peer.store.close()
 

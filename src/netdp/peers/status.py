@@ -178,13 +178,13 @@ def look(home: Path, *, now: Callable[[], float] = time.time) -> Look:
     """Whether a home's peer runs, and what it last said. Changes nothing."""
     pid = holder(home / "peer.db")
     state = _read(home / FILE)
-    known = _sound(state) if isinstance(state, dict) and type(state.get("pid")) is int else {}
+    known = sound_state(state) if isinstance(state, dict) and type(state.get("pid")) is int else {}
     if pid is not None and known.get("pid") not in (pid, None) and pid > 0:
         known = {}  # another program (a ledger command) holds the lock, or the peer has not written yet
     return Look(pid is not None, pid or None, known, now())
 
 
-def _sound(state: Mapping[str, Any]) -> dict[str, Any]:
+def sound_state(state: Mapping[str, Any]) -> dict[str, Any]:
     """What of a file can be shown: a damaged one shows less, and what does not belong on a terminal is left out."""
     return {key: value for key, value in state.items() if _fits(key, value)}
 

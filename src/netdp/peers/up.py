@@ -39,6 +39,7 @@ from .so_far import SoFar, together, training_words
 from .study import Study
 from .study.training import Training
 from .trained import check_free, write_model
+from .under_way import listed
 from .walked import Walked, walked_in
 
 ANSWERED, FAILED, REFUSED, ENDED = 0, 1, 2, 3
@@ -233,9 +234,17 @@ def party_process(home: str, study: str, data: str | None, events: Connection, r
     """The life of one party's process; tells `events` what happens, as JSON."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends us
     gc.freeze()  # what the fork server loaded stays shared: looking through it for garbage would copy it
+    from .followed import Followers
     from .peer import prepare, run_peer
+    from .status import Standing
+    from .trace import Trace
+
+    # whoever runs all parties may watch them (`netdp studio`)
+    trace = Trace(Path(home))
+    followers = Followers(Standing(Path(home)), trace=trace)
 
     def report(event: dict[str, Any]) -> None:
+        followers(event)
         try:
             events.send_bytes(json.dumps(event).encode())
         except OSError:  # who started us is gone
@@ -249,8 +258,11 @@ def party_process(home: str, study: str, data: str | None, events: Connection, r
 
     frames = None if record is None else Path(record)
     try:
-        peer = prepare(Path(home), Path(study), None if data is None else Path(data), report=report, record=frames)
-        told = run_peer(peer)
+        file = None if data is None else Path(data)
+        peer = prepare(Path(home), Path(study), file, report=report, record=frames, trace=trace)
+        followers.begin(peer)
+        told = run_peer(peer, lambda: followers.refresh(peer))
+        followers.end(ANSWERED if told["ok"] else ENDED, told["contributed"])
         if told["ok"]:
             write_model(peer.study, Path(home))
     except (NetdpError, OSError) as problem:
@@ -448,7 +460,8 @@ def run_study(
         if record is not None:
             keep_beside(record, study, study_path, files, folder)
         settled = time.monotonic() - began
-        result = up(study, study_path, files, place, restart=restart, watch=watch, target=target, record=record)
+        with listed(place, study.name):
+            result = up(study, study_path, files, place, restart=restart, watch=watch, target=target, record=record)
         result.seconds["settling"] = settled
         for name in result.answered if isinstance(study.task, Training) else ():
             result.files.update(write_model(study, place / name, out) or {})

@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from netdp.numerics.arrays import Progress
 from netdp.privacy import Guarantee
 from netdp.privacy.readable import readable
 from netdp.protocols import Protocol
+from netdp.shown import shown
 from netdp.utility import ExpectedError
 from netdp.utility.limits import Limit
 
@@ -62,7 +64,7 @@ class Option:
         }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Plan:
     """The options at one target, beside local DP and a trusted curator at the same (ε, δ).
 
@@ -124,6 +126,23 @@ class Plan:
             "limit": None if self.limit is None else self.limit.to_dict(),
             "notes": list(self.notes),
         }
+
+    def plot(self, progress: Progress | None = None) -> Any:
+        """A picture, a matplotlib figure: error against ε of every way, its noise smaller and larger, beside the classical two."""
+        return shown("Plan.plot")(self, progress)
+
+    def to_frame(self) -> Any:
+        """A pandas table: a row per way with its certified ε, claim, predicted error and messages."""
+        return shown("Plan.to_frame")(self)
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return str(shown("Plan.html")(self))
+
+    def __repr__(self) -> str:
+        asked = "policy" if self.epsilon is None else f"epsilon={self.epsilon:g}"
+        names = ", ".join(option.name for option in self.options)
+        return f"{type(self).__name__}({asked}, delta={self.delta:g}, chosen {self.best.name!r} of: {names})"
 
     def __str__(self) -> str:
         asked = "the policy" if self.epsilon is None else f"ε ≤ {self.epsilon:g}"

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from netdp.errors import InvalidValue, Unsupported
+from netdp.graphs import Graph
 from netdp.numerics.arrays import FloatArray, frozen, jsonable, sealed
 from netdp.numerics.checks import check_losses
 from netdp.privacy.adjacency import Adjacency
@@ -19,6 +20,7 @@ from netdp.privacy.curves import GaussianCurve
 from netdp.privacy.found import Found
 from netdp.privacy.observers import Observers
 from netdp.privacy.readable import readable
+from netdp.shown import shown
 
 E = TypeVar("E", bound=Enum)
 
@@ -58,6 +60,15 @@ class Claim(StrEnum):
     def is_certified(self) -> bool:
         """Whether the number bounds the true loss."""
         return self in (Claim.EXACT, Claim.UPPER)
+
+    @property
+    def label(self) -> str:
+        """How a number with this claim is called beside others: certified is only what bounds the loss.
+
+        >>> Claim.UPPER.label, Claim.ESTIMATE.label
+        ('certified (upper)', 'estimate (no guarantee)')
+        """
+        return f"certified ({self.value})" if self.is_certified else f"{self.value} (no guarantee)"
 
     @property
     def meaning(self) -> str:
@@ -109,6 +120,7 @@ class Guarantee:
     slack        numerical error already added on the safe side, as a share of the local-DP loss
     names        what the parties are called, if they have names
     found        where any so many parties may look: the worst of their coalitions that was found, beside the bound for all
+    network      the graph whose nodes the parties are, for pictures and tables; no part of the statement, not written down
 
     nan marks entries without a target (the observers themselves). It passes through `epsilon` and `delta` and
     is never counted in worst or mean; +inf, a loss without bound, is counted.
@@ -141,6 +153,7 @@ class Guarantee:
     unit: Unit = Unit.PARTY
     names: tuple[str, ...] | None = None
     found: Found | None = None
+    network: Graph | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.curve, Curve):
@@ -167,6 +180,10 @@ class Guarantee:
             raise InvalidValue(f"slack must be a finite number ≥ 0, got {self.slack!r}")
         for name, value in fixed.items():
             object.__setattr__(self, name, value)
+
+    def __getstate__(self) -> dict[str, object]:
+        # workers send many losses back: the network, which they do not need, stays behind
+        return {name: value for name, value in self.__dict__.items() if name != "network"}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         # pickling (parallel workers) forgets that arrays are read-only
@@ -271,6 +288,21 @@ class Guarantee:
             out["delta"] = delta
             out["epsilon"] = jsonable(self.epsilon(delta))
         return out
+
+    def plot(self, graph: Graph | None = None, delta: float = 1e-6) -> Any:
+        """A picture, a matplotlib figure: the network coloured by the loss, or all pairs, or the losses in order.
+
+        graph   the network that the parties are nodes of, where the loss does not know it itself
+        """
+        return shown("Guarantee.plot")(self, graph, delta)
+
+    def to_frame(self, delta: float = 1e-6) -> Any:
+        """A pandas table: a row per party (or pair) with ε at δ, its factor of the local-DP loss, its distance."""
+        return shown("Guarantee.to_frame")(self, delta)
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return str(shown("Guarantee.html")(self))
 
     def _need_factor(self, name: str) -> FloatArray:
         if self.factor is None:

@@ -1,8 +1,8 @@
 """A promise that hardly promises anything: one sentence, said wherever an ε is asked for that is too large to protect.
 
-(ε, δ)-privacy bounds how far anybody's odds about a record (or a party) can move: by at most the factor e^ε, but for δ. At ε = 1
-that is 2.7, at 10 it is 22,000: whoever doubted, one to ten thousand, may then be sure. So above WEAK one is warned. Nothing is
-refused: an accountant computes the truth, and what is enough is for people to decide.
+(ε, δ)-privacy says of whatever can be seen that it is at most e^ε times as likely with a record (or a party's data) as without,
+plus δ. At ε = 1 that is 2.7 times, at 10 it is 22,000: whoever doubted, one to ten thousand, may then be sure. So above WEAK one is
+warned. Nothing is refused: an accountant computes the truth, and what is enough is for people to decide.
 """
 
 from __future__ import annotations

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from netdp.errors import NetdpError
+from netdp.mechanisms import RandomizedResponse
+from netdp.privacy import gaussian_mu
 from netdp.privacy.readable import readable
 from netdp.protocols import Gossip, Protocol, Shuffle
 from netdp.utility import ExpectedError, expected_error
@@ -43,6 +46,40 @@ def error_words(protocol: Protocol, error: ExpectedError | str) -> str:
         sensitivity = getattr(protocol, "sensitivity")  # noqa: B009  a field of every other protocol
         what = f"root mean square, the largest for values from an interval of length Δ = {sensitivity:g}"
     return f"predicted error of the answer: {readable(error.rmse)} ({what})"
+
+
+def at_the_same_privacy(
+    protocol: Protocol, error: ExpectedError | str, epsilon: float, delta: float
+) -> dict[str, float] | None:
+    """The root mean squared errors of this protocol, of local DP and of a trusted curator, all three at (ε, δ); None if unknown.
+
+    With μ the Gaussian privacy of (ε, δ) and Δ the L2 diameter of the set of values:
+
+    A mean of d numbers: the curator adds noise of deviation Δ/(nμ) to each, parties on their own Δ/μ; the mean of the latter
+    has deviation Δ/(√n·μ). Shares of L values: answers are randomized on their own (L-ary response); the curator's histogram has
+    L2 sensitivity √2/n, and of the noise in its L cells the part that changes their sum is taken away: √(2(L − 1))/(nμ).
+
+    >>> from netdp import MaskedSum, graphs
+    >>> p = MaskedSum(graphs.complete(16), sigma=1.0, dimension=4)
+    >>> found = at_the_same_privacy(p, predicted(p), 1.0, 1e-6)
+    >>> round(found["local"] / found["curator"], 6)
+    4.0
+    """
+    if isinstance(error, str) or not 0 < epsilon < 1e6:
+        return None
+    n, mu = protocol.n, float(gaussian_mu(epsilon, delta))
+    cells = 2 if protocol.roles else getattr(protocol, "domain", None)
+    if cells is not None:
+        try:
+            local = math.sqrt(RandomizedResponse(int(cells), epsilon).squared_error(n))
+        except NetdpError:
+            return None
+        return {"ours": error.rmse, "local": local, "curator": math.sqrt(2 * (cells - 1)) / (n * mu)}
+    sensitivity = getattr(protocol, "sensitivity", None)
+    if not isinstance(sensitivity, int | float):
+        return None
+    one = float(sensitivity) / mu * math.sqrt(getattr(protocol, "dimension", None) or 1)
+    return {"ours": error.rmse, "local": one / math.sqrt(n), "curator": one / n}
 
 
 def error_dict(error: ExpectedError | str) -> dict[str, Any]:

@@ -6,12 +6,13 @@ Claimed ε are rounded up, as everywhere; measured ones are lower bounds and are
 from __future__ import annotations
 
 import html
-import io
 import math
 import os
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
+from textwrap import fill
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -21,7 +22,12 @@ import netdp
 from netdp.audit import Audit, Check, Finding, Verdict
 from netdp.privacy.readable import readable
 
-from .files import matplotlib, picture_path, write_whole
+from .curves import below
+from .files import write_picture
+from .scale import scientific
+
+if TYPE_CHECKING:
+    from .figures import Picture
 
 BLUE, ORANGE, RED, BLACK = "#0072B2", "#E69F00", "#D55E00", "#000000"  # Okabe and Ito: told apart by colour-blind eyes
 _STYLE = {
@@ -151,41 +157,39 @@ def verdict_words(audit: Audit) -> str:
 
 def save_audit(audit: Audit, path: str | os.PathLike[str]) -> Path:
     """The page (.html), or the picture alone (.png, .svg or .pdf)."""
-    target = picture_path(path, (".html", ".png", ".svg", ".pdf"))
-    content = (
-        audit_page(audit).encode() if target.suffix.lower() == ".html" else _drawn(audit, target.suffix[1:].lower())
-    )
-    write_whole(target, content)
-    return target
+    return write_picture(path, lambda: _drawn(audit), lambda: audit_page(audit))
 
 
-def _drawn(audit: Audit, kind: str) -> bytes:
+def _drawn(audit: Audit) -> Picture:
     """Claim, measurement, local DP and the published formula, by distance or row by row."""
-    plt = matplotlib()
+    from .figures import COLUMN, Picture, paper_style
+
     rows = audit.by_distance or audit.findings
-    labels = [str(row.hops) for row in rows] if audit.by_distance else [row.name for row in rows]
-    figure, axes = plt.subplots(figsize=(5.2, 3.3), layout="constrained")
-    x = list(range(len(rows)))
-    finite = [row.claimed if math.isfinite(row.claimed) else math.nan for row in rows]
-    axes.plot(x, finite, color=BLUE, marker="o", label=f"claimed ({rows[0].claim.value})")
-    axes.plot(x, [row.epsilon for row in rows], color=ORANGE, marker="^", linestyle="none", markersize=7,
-              label="measured, at least")  # fmt: skip
-    if any(row.local is not None for row in rows):
-        axes.plot(x, [_or_nan(row.local) for row in rows], color=BLACK, linestyle=":", label="local DP")
-    if any(row.published is not None for row in rows):
-        axes.plot(x, [_or_nan(row.published) for row in rows], color=RED, linestyle="--", marker="s", markersize=4,
-                  label="published (not a bound)")  # fmt: skip
-    axes.set_xticks(x, labels)
-    axes.set(
-        xlabel="links between observer and target" if audit.by_distance else "", ylabel=f"ε at δ = {audit.delta:g}"
-    )
-    axes.set_ylim(bottom=0)
-    axes.grid(alpha=0.25)
-    axes.legend(frameon=False, fontsize=8)
-    content = io.BytesIO()
-    figure.savefig(content, format=kind, dpi=200)
-    plt.close(figure)
-    return content.getvalue()
+    labels = [str(row.hops) for row in rows] if audit.by_distance else [fill(row.name, 12) for row in rows]
+    with paper_style():
+        figure = Picture(figsize=(COLUMN * (1.0 if len(rows) <= 6 else 1.4), 2.8))
+        axes = figure.subplots()
+        x = list(range(len(rows)))
+        if rows:
+            finite = [_or_nan(row.claimed) for row in rows]
+            axes.plot(x, finite, color=BLUE, marker="o", label=f"claimed ({rows[0].claim.value})")
+            axes.plot(x, [row.epsilon for row in rows], color=ORANGE, marker="^", linestyle="none", markersize=6,
+                      label="measured, at least")  # fmt: skip
+        if any(row.local is not None for row in rows):
+            axes.plot(x, [_or_nan(row.local) for row in rows], color=BLACK, linestyle=":", label="local DP")
+        if any(row.published is not None for row in rows):
+            axes.plot(x, [_or_nan(row.published) for row in rows], color=RED, linestyle="--", marker="s", markersize=3,
+                      label="published (not a bound)")  # fmt: skip
+        axes.set_xticks(x, labels)
+        under = "links between observer and target" if audit.by_distance else ""
+        axes.set(xlabel=under, ylabel=f"ε at δ = {scientific(audit.delta)}")
+        axes.set_ylim(bottom=0)
+        axes.grid(axis="y")
+        if rows:
+            below(axes, columns=2, inches=0.4)
+        else:
+            axes.text(0.5, 0.5, "no pair was attacked", transform=axes.transAxes, ha="center")
+    return figure
 
 
 def _or_nan(value: float | None) -> float:

@@ -64,7 +64,7 @@ class Comparison:
 
     def __str__(self) -> str:
         lines = [self.protocol.describe(), self.question]
-        lines.append(f"  certified ({self.certified.claim.value}): {loss_words(self.certified, self.delta)}")
+        lines.append(f"  {self.certified.claim.label}: {loss_words(self.certified, self.delta)}")
         for name, other in self.alternatives.items():
             lines.append(f"  {name}: {other if isinstance(other, str) else loss_words(other, self.delta)}")
         return "\n".join([*lines, error_words(self.protocol, self.error)])
@@ -115,9 +115,8 @@ def comparison_table(comparison: Comparison) -> RenderableType:
     table.add_column(justify="right")
     table.add_column(style="dim")
     certified = comparison.certified
-    table.add_row(
-        f"certified ({certified.claim.value})", loss_words(certified, comparison.delta), "", style="bold green"
-    )
+    style = "bold green" if certified.is_certified else "bold yellow"
+    table.add_row(certified.claim.label, loss_words(certified, comparison.delta), "", style=style)
     for name, other in comparison.alternatives.items():
         if isinstance(other, str):
             table.add_row(name, "–", other)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import math
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -22,10 +21,14 @@ from netdp.privacy.readable import readable
 from netdp.utility import ExpectedError
 
 from .comparison import Comparison
-from .files import matplotlib, picture_path, write_whole
+from .curves import log_axis
+from .files import write_picture
+
+if TYPE_CHECKING:
+    from .figures import Picture
 
 _TITLES = {"shuffle": "shuffling", "gossip": "gossip", "flood": "flood"}
-_COLOURS = {"shuffle": "#1d4e89", "gossip": "#b3242a", "flood": "#3a7d44"}
+_LOOKS = {"shuffle": ("#0072B2", "o"), "gossip": ("#D55E00", "s"), "flood": ("#009E73", "^")}
 
 
 def links_table(advice: LinkAdvice) -> RenderableType:
@@ -158,32 +161,48 @@ def _finite(found: dict[str, float]) -> dict[str, float | str]:
 
 
 def save_links(advice: LinkAdvice, path: str | os.PathLike[str]) -> Path:
-    """Write a picture of rounds against the number of random rings to a .png or .svg file."""
-    target = picture_path(path, (".png", ".svg"))
-    plt = matplotlib()
-    figure, axes = plt.subplots(figsize=(6.5, 4.2), layout="constrained")
-    for name, proposed in advice.proposed.items():
-        points = [(row.rings, row.costs[name]) for row in advice.rows if isinstance(row.costs.get(name), Cost)]
-        if not points:
-            continue
-        rings, rounds = [k for k, _ in points], [cost.rounds for _, cost in points if isinstance(cost, Cost)]
-        label = f"{_TITLES[name]}: {'hops' if name == 'shuffle' else 'rounds'}"
-        axes.plot(rings, rounds, marker="o", color=_COLOURS[name], label=label)
-        if proposed in rings:
-            axes.plot(
-                [proposed],
-                [rounds[rings.index(proposed)]],
-                marker="o",
-                markersize=14,
-                fillstyle="none",
-                color=_COLOURS[name],
-            )
-    axes.set(yscale="log", xlabel="random rings laid over the graph (circled: proposed)", title=advice.graph.name)
-    axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.grid(alpha=0.25)
-    axes.legend(frameon=False)
-    content = io.BytesIO()
-    figure.savefig(content, format=target.suffix[1:].lower(), dpi=150)
-    plt.close(figure)
-    write_whole(target, content.getvalue())
-    return target
+    """Write a picture of rounds against the number of random rings: .png, .svg, .pdf or .html."""
+    return write_picture(path, lambda: _drawn(advice), lambda: _page(advice))
+
+
+def _drawn(advice: LinkAdvice) -> Picture:
+    from matplotlib.ticker import MaxNLocator
+
+    from .figures import COLUMN, Picture, paper_style
+
+    with paper_style():
+        figure = Picture(figsize=(COLUMN, 2.6))
+        axes = figure.subplots()
+        for name, proposed in advice.proposed.items():
+            points = [(row.rings, cost.rounds) for row in advice.rows if isinstance(cost := row.costs.get(name), Cost)]
+            if not points:
+                continue
+            colour, mark = _LOOKS[name]
+            label = f"{_TITLES[name]}: {'hops' if name == 'shuffle' else 'rounds'}"
+            axes.plot(*zip(*points, strict=True), marker=mark, color=colour, label=label)
+            for chosen in [point for point in points if point[0] == proposed]:
+                axes.plot(*chosen, marker="o", markersize=10, fillstyle="none", color=colour)
+        axes.set(yscale="log", xlabel="random rings laid over the graph (circled: proposed)", title=advice.graph.name)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        log_axis(axes.yaxis)
+        axes.grid()
+        axes.legend()
+    return figure
+
+
+def _page(advice: LinkAdvice) -> str:
+    from .still import page_around
+
+    names = list(advice.proposed)
+    header = [
+        "random rings",
+        "more links",
+        *(f"{_TITLES[name]}: {'hops' if name == 'shuffle' else 'rounds'}" for name in names),
+    ]
+    rows = []
+    for row in advice.rows:
+        costs = [row.costs.get(name) for name in names]
+        cells = [f"{cost.rounds:,}" if isinstance(cost, Cost) else "–" for cost in costs]
+        rows.append([str(row.rings), f"{row.links:.1f}", *cells])
+    words = [f"{advice.graph.name}: {advice.graph.n:,} parties, {advice.graph.m:,} links. What random links buy."]
+    return page_around("Random links", _drawn(advice), words, (header, rows), [PUBLIC])

@@ -101,6 +101,7 @@ class Outcome:
         spread = ""
         if len(self.answers) > 1 and not self._shares:
             spread = f"all parties: {self.answers.min():.4g} to {self.answers.max():.4g}"
+        at_most = " at most" if self.loss.is_certified else ""
         expected = ("–", f"not predicted: {self.expected}")
         if not isinstance(self.expected, str):
             expected = (readable(self.expected), "predicted for these values, root mean square")
@@ -111,7 +112,7 @@ class Outcome:
             ("", *expected),
             ("messages", f"{self.messages:,}", f"{self.messages / self.protocol.n:,.0f} per party"),
             (f"ε at δ = {self.delta:g}", loss_words(self.loss, self.delta),
-             f"{self.loss.claim.value}, what {self.loss.observers.words} learned at most; {self.after}"),
+             f"{self.loss.claim.value}, what {self.loss.observers.words} learned{at_most}; {self.after}"),
         ]  # fmt: skip
 
     def _heading(self) -> list[str]:

@@ -1,212 +1,251 @@
-"""The picture: the network coloured by what the observers learn, and the pairwise heat map; as PNG or one HTML file."""
+"""The picture of a loss: the network coloured by it, what every pair learns, and ε against δ; for any protocol.
+
+What a protocol has decides what is drawn: a network only where parties are its nodes, all pairs only where they differ and
+are quick to compute, losses in order where parties differ and no network shows it, curves always.
+"""
 
 from __future__ import annotations
 
 import json
-import math
 import os
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from textwrap import fill
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from netdp.accounting import pairwise, who_learns_most
-from netdp.accounting.gossip.exact import expected_seconds
+from netdp.accounting import local_dp, trusted_curator
+from netdp.graphs import Graph
 from netdp.numerics.arrays import FloatArray, Progress
-from netdp.numerics.rounding import rounded_up
+from netdp.privacy import Guarantee
 from netdp.privacy.readable import readable
-from netdp.protocols import Gossip
+from netdp.protocols import Protocol
 
-from .files import matplotlib, picture_path, write_whole
-from .layout import positions
+from .comparison import Comparison
+from .curves import DELTAS, curves_of, draw_curves, draw_losses
+from .files import picture_path, write_picture
+from .heat import Heat, any_heat_map, draw_heat, short
+from .heat import heat_map as heat_map  # the studio draws it, too
+from .layout import placed
+from .network import draw_network, legend_entries
+from .scale import COLOURS, Scale, scientific
 from .summary import Summary
 
-# All pairs are computed up to here, if that takes at most so many seconds; otherwise the heat map shows evenly spaced observers
-# and parties, as many as the seconds suffice for, but no fewer than `FEWEST`. Observers of whom a single one would take a third of
-# the time are left out of the sample.
-MAX_FULL = 512
-SAMPLE, FEWEST = 96, 12
-SECONDS = 3.0
-# On small graphs the estimate of the seconds is cautious: overheads aside, all pairs are quicker by about this.
-SLOWER_TOGETHER = 6.0
-# More edges than this only blacken the picture.
+if TYPE_CHECKING:
+    from .figures import Picture
+
+# More links than this only blacken a page and make it slow.
 MAX_EDGES = 12_000
-# From "hardly anything" to "as much as local DP".
-COLOURS = ("#1d4e89", "#5fa8d3", "#f4ead5", "#ee9b6b", "#b3242a")
 
 
 @dataclass(frozen=True, eq=False)
-class Heat:
-    """ε [u, v] for the parties and observers shown."""
+class Shown:
+    """All that a picture of a loss shows.
 
-    parties: npt.NDArray[np.int64]
-    epsilon: FloatArray
-    complete: bool
-    links: int | None = None  # observers with more links than this were left out; None: nobody was
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "parties": self.parties.tolist(),
-            "complete": self.complete,
-            "epsilon": [_short(row) for row in self.epsilon],
-        }
-
-
-def save_picture(summary: Summary, path: str | os.PathLike[str], progress: Progress | None = None) -> Path:
-    """Write the picture to a .png or .html file; the file appears whole or not at all."""
-    target = picture_path(path, (".png", ".html"))
-    heat = heat_map(summary.protocol, summary.delta, progress)
-    png = target.suffix.lower() == ".png"
-    write_whole(target, _png(summary, heat) if png else _html(summary, heat, progress).encode())
-    return target
-
-
-def heat_map(protocol: Gossip, delta: float, progress: Progress | None = None) -> Heat:
-    """What each party alone learns about each other: in full where that is quick, else for a sample."""
-    n = protocol.graph.n
-    seconds = expected_seconds(protocol, protocol.graph.degrees)
-    if n <= MAX_FULL and seconds.sum() <= SECONDS * SLOWER_TOGETHER:
-        return Heat(np.arange(n), np.asarray(pairwise(protocol, progress=progress).epsilon(delta)), True)
-    shown, links = _sample(seconds, protocol.graph.degrees)
-    names = [protocol.graph.label(v) for v in shown.tolist()]
-    rows = who_learns_most(protocol, delta, names, progress=progress).epsilons
-    return Heat(shown, rows[:, shown].T, False, links)
-
-
-def _sample(seconds: FloatArray, degrees: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], int | None]:
-    """Evenly spaced parties who take at most `SECONDS` together, and the most links among them if that leaves anybody out.
-
-    >>> _sample(np.array([1.0, 1.0, 90.0, 1.0]), np.array([2, 2, 50, 2]))[1]
-    2
+    loss        the certified loss, and at which δ
+    curves      ε against δ of the worst party, by name
+    baselines   what to compare with at δ, by name; None where it does not apply
+    kinds       the loss, and plain gossip beside it where masks or fresh noise were chosen: name, column, ε, heat map
+    table       caption, header and rows
     """
-    quick = np.flatnonzero(seconds <= max(SECONDS / 3, seconds.min()))
-    count = min(SAMPLE, len(quick))
-    while True:
-        shown = quick[np.unique(np.linspace(0, len(quick) - 1, count).astype(np.int64))]
-        if count <= FEWEST or seconds[shown].sum() <= SECONDS:
-            break
-        count = max(FEWEST, count * 3 // 4)
-    return shown, int(degrees[quick].max()) if len(quick) < len(seconds) else None
+
+    protocol: Protocol
+    loss: Guarantee
+    delta: float
+    curves: dict[str, FloatArray]
+    baselines: dict[str, float | None]
+    kinds: tuple[tuple[str, str, FloatArray, Heat | None], ...]
+    table: tuple[str, list[str], list[list[str]]]
+
+    @property
+    def network(self) -> Graph | None:
+        return self.protocol.network
+
+    @property
+    def epsilon(self) -> FloatArray:
+        """Of every party; nan at the observers."""
+        return self.kinds[0][2]
+
+    @property
+    def heat(self) -> Heat | None:
+        return self.kinds[0][3]
+
+    @property
+    def scale(self) -> Scale:
+        return Scale.of([self.epsilon, *([] if self.heat is None else [self.heat.epsilon])], self.baselines)
+
+    @property
+    def found(self) -> tuple[int, ...]:
+        """The worst coalition that was found, where any of its size was asked about."""
+        return () if self.loss.found is None else self.loss.found.observers.parties
+
+    @property
+    def differ(self) -> bool:
+        """Whether parties lose differently."""
+        known = self.epsilon[~np.isnan(self.epsilon)]
+        return bool(known.size and known.max() > known.min() * (1 + 1e-9))
+
+    @property
+    def title(self) -> str:
+        return self.protocol.describe()
 
 
-def scale(summary: Summary) -> tuple[float, float]:
-    """The ends of the logarithmic colour scale: below the trusted curator's ε, and local DP's."""
-    high = summary.local_epsilon if math.isfinite(summary.local_epsilon) and summary.local_epsilon > 0 else 1.0
-    low = summary.curator_epsilon if summary.curator_epsilon > 0 else high / 100
-    return min(low, high / 3), high
+def save_picture(subject: Summary | Comparison, path: str | os.PathLike[str], progress: Progress | None = None) -> Path:
+    """Write the picture to a .png, .svg, .pdf or .html file; it appears whole or not at all."""
+    picture_path(path)  # refuse before the work
+    shown = show_of(subject, progress)
+    return write_picture(path, lambda: drawn(shown), lambda: page(shown))
 
 
-def _png(summary: Summary, heat: Heat) -> bytes:
-    import io
-
-    plt = matplotlib()
-    from matplotlib.collections import LineCollection
-    from matplotlib.colors import LinearSegmentedColormap, LogNorm
-
-    graph = summary.protocol.graph
-    points = positions(graph, summary.observers)
-    low, high = scale(summary)
-    colours = LinearSegmentedColormap.from_list("netdp", COLOURS).with_extremes(bad="#9a9a9a")
-    norm = LogNorm(low, high, clip=True)
-    figure, (left, right) = plt.subplots(1, 2, figsize=(13.5, 6.2), width_ratios=(1, 1.08), layout="constrained")
-    figure.suptitle(_headline(summary), fontsize=12)
-    edges = graph.edges()
-    if len(edges) <= MAX_EDGES:
-        left.add_collection(LineCollection(list(points[edges]), colors="#00000022", linewidths=0.6, zorder=1))
-    epsilon = np.asarray(summary.chosen.epsilon(summary.delta))
-    hidden = ~np.isnan(epsilon)
-    size = float(np.clip(9000 / graph.n, 3, 160))
-    left.scatter(
-        *points[hidden].T, c=np.maximum(epsilon[hidden], low), cmap=colours, norm=norm, s=size, zorder=2,
-        edgecolors="#00000055", linewidths=0.3 if graph.n < 2000 else 0,
-    )  # fmt: skip
-    left.scatter(*points[~hidden].T, marker="*", c="black", s=max(size * 2.2, 90), zorder=3, label="observer")
-    left.set_title("What the observer (★) learns about each party" if len(summary.observers) == 1 else
-                   f"What {len(summary.observers)} colluding observers (★) learn about each party", fontsize=10)  # fmt: skip
-    left.set_aspect("equal")
-    left.axis("off")
-    image = right.imshow(np.maximum(heat.epsilon, low), cmap=colours, norm=norm, interpolation="nearest")
-    sample = "a sample" if heat.links is None else f"a sample of those with at most {heat.links:,} links"
-    right.set_xlabel("observer v" if heat.complete else f"observer v ({sample})")
-    right.set_ylabel("party u")
-    right.set_title(
-        "What v alone learns about u, all pairs" if heat.complete else "What v alone learns about u",
-        fontsize=10,
-    )
-    bar = figure.colorbar(image, ax=right)
-    bar.ax.set_title(f"ε at δ = {summary.delta:g}", fontsize=9, loc="left")
-    end = "≤ {} trusted curator" if low == summary.curator_epsilon else "≤ {}"
-    bar.ax.set_yticks([low, high], labels=[end.format(readable(low)), f"{readable(high)} local DP"])
-    bar.ax.minorticks_off()
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=130)
-    plt.close(figure)
-    return buffer.getvalue()
+def show_of(subject: Summary | Comparison, progress: Progress | None = None) -> Shown:
+    """What there is to show of an accounting; computes the pairs where that is quick."""
+    return _of_summary(subject, progress) if isinstance(subject, Summary) else _of_comparison(subject, progress)
 
 
-def _html(summary: Summary, heat: Heat, progress: Progress | None = None) -> str:
-    graph = summary.protocol.graph
-    kinds = [
-        {
-            "name": "as chosen",
-            "column": f"{summary.chosen.claim.value}, as chosen" if summary.has_extras else "exact, plain gossip",
-            "epsilon": _short(np.asarray(summary.chosen.epsilon(summary.delta))),
-            "heat": heat.to_dict(),
-        }
-    ]
+def _of_summary(summary: Summary, progress: Progress | None) -> Shown:
+    protocol, delta = summary.protocol, summary.delta
+    certified = f"{summary.chosen.claim.value}, as chosen" if summary.has_extras else "exact, plain gossip"
+    plain = "exact, plain gossip"
+    kinds = [("as chosen", certified, _epsilon(summary.chosen, delta), heat_map(protocol, delta, progress))]
+    others: dict[str, Guarantee | str] = {}
     if summary.has_extras:
-        plain = heat_map(summary.plain_protocol, summary.delta, progress)
-        epsilon = _short(np.asarray(summary.plain.epsilon(summary.delta)))
-        kinds.append(
-            {"name": "plain gossip", "column": "exact, plain gossip", "epsilon": epsilon, "heat": plain.to_dict()}
-        )
-    low, high = scale(summary)
-    edges = graph.edges()
+        beside = heat_map(summary.plain_protocol, delta, progress)
+        kinds.append(("plain gossip", plain, _epsilon(summary.plain, delta), beside))
+        others[plain] = summary.plain
+    others["published (not a bound)"] = summary.published
+    others |= {"local DP": local_dp(protocol), "trusted curator": trusted_curator(protocol)}
+    header, rows = summary.table()
+    return Shown(
+        protocol, summary.chosen, delta, curves_of(summary.chosen, others),
+        {"local DP": summary.local_epsilon, "trusted curator": summary.curator_epsilon},
+        tuple(kinds), (summary.question, header, rows),
+    )  # fmt: skip
+
+
+def _of_comparison(comparison: Comparison, progress: Progress | None) -> Shown:
+    protocol, loss, delta = comparison.protocol, comparison.certified, comparison.delta
+    others = comparison.alternatives
+    baselines = {
+        name: None if isinstance(one, str) else one.worst_epsilon(delta)
+        for name, one in others.items()
+        if name in ("local DP", "trusted curator", "trusted shuffler")
+    }
+    heat = None
+    if not loss.observers.any_of and len(loss.observers.parties) <= 1:
+        heat = any_heat_map(protocol, loss, progress, delta=delta)
+    rows = [[loss.claim.label, readable(loss.worst_epsilon(delta))]]
+    rows += [
+        [name, "–" if isinstance(one, str) else readable(one.worst_epsilon(delta))] for name, one in others.items()
+    ]
+    return Shown(
+        protocol, loss, delta, curves_of(loss, others), baselines,
+        (("as chosen", loss.claim.label, _epsilon(loss, delta), heat),), (comparison.question, ["", "worst ε"], rows),
+    )  # fmt: skip
+
+
+def _epsilon(loss: Guarantee, delta: float) -> FloatArray:
+    return np.asarray(loss.epsilon(delta))
+
+
+# ── on paper ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def drawn(shown: Shown) -> Picture:
+    """The picture for a page of a paper: the network large, the rest beside it; without a network one row of panels."""
+    from .figures import COLUMN, PAGE, Picture, paper_style
+
+    beside = [*(["heat"] if shown.heat is not None else [])]
+    beside += ["losses"] if shown.network is None and shown.differ else []
+    beside += ["curves"]
+    with paper_style():
+        if shown.network is None:
+            figure = Picture(figsize=(COLUMN * 1.2 if len(beside) == 1 else PAGE, 3.1))
+            figure.suptitle(_headline(shown, 62 if len(beside) == 1 else 115), fontsize=8, x=0.01, ha="left")
+            grid = figure.add_gridspec(2, len(beside), height_ratios=(1, 0.04), hspace=0.02)
+            rows = [grid[0, place] if name == "heat" else grid[:, place] for place, name in enumerate(beside)]
+            panels = [figure.add_subplot(place) for place in rows]
+            if shown.heat is not None:
+                shown.scale.bar(figure.add_subplot(grid[1, 0]), shown.delta, [shown.heat.epsilon])
+        else:
+            figure = Picture(figsize=(PAGE, 4.6 if len(beside) > 1 else 4.1))
+            figure.suptitle(_headline(shown, 115), fontsize=8, x=0.01, ha="left")
+            grid = figure.add_gridspec(2, 2, width_ratios=(1.3, 1), height_ratios=(1, 0.035), wspace=0.04, hspace=0.02)
+            who = shown.loss.observers.parties
+            network = figure.add_subplot(grid[0, 0])
+            draw_network(network, shown.network, shown.epsilon, shown.scale, who, found=shown.found)
+            if entries := legend_entries(shown.epsilon, who, shown.found):
+                network.legend(handles=entries, loc="upper left", bbox_to_anchor=(-0.02, 1.06), ncols=3, columnspacing=1.0,
+                               handletextpad=0.2, borderpad=0)  # fmt: skip
+            shades = [shown.epsilon, *([] if shown.heat is None else [shown.heat.epsilon])]
+            shown.scale.bar(figure.add_subplot(grid[1, 0]), shown.delta, shades)
+            right = grid[:, 1].subgridspec(len(beside), 1, height_ratios=(1.35, 1)[: len(beside)])
+            panels = [figure.add_subplot(right[place]) for place in range(len(beside))]
+        for name, axes in zip(beside, panels, strict=True):
+            if name == "heat" and shown.heat is not None:
+                draw_heat(axes, shown.heat, shown.scale, shown.loss.names)
+                axes.set_title("what v alone learns about u")
+            elif name == "losses":
+                draw_losses(axes, shown.epsilon, shown.delta, shown.baselines)
+            else:
+                draw_curves(axes, shown.curves, shown.delta)
+    return figure
+
+
+def _headline(shown: Shown, width: int) -> str:
+    loss, worst = shown.loss, readable(shown.loss.worst_epsilon(shown.delta))
+    stated = f"ε ≤ {worst} at δ = {scientific(shown.delta)}".replace(" ", "\u00a0")
+    against = f"Against {loss.observers.words}: {stated} ({loss.claim.value})"
+    return fill(f"{shown.title}. {against}", width)
+
+
+# ── as a page ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def page(shown: Shown) -> str:
+    """One file that holds everything: hover over a party, click it to look through its eyes."""
+    graph = shown.network
+    edges = np.empty((0, 2), dtype=np.int64) if graph is None else graph.edges()
+    scale = shown.scale
+    caption, header, rows = shown.table
+    observers = shown.loss.observers.parties
+    by_distance = graph is not None and bool(observers) and header[0] == "hops away"
     data = {
-        "title": _headline(summary),
-        "n": graph.n,
-        "points": positions(graph, summary.observers).round(4).tolist(),
-        "labels": list(graph.labels) if graph.labels else None,
+        "title": shown.title,
+        "question": caption,
+        "who": shown.loss.observers.words,
+        "n": shown.protocol.n,
+        "points": None if graph is None else placed(graph).round(4).tolist(),
+        "labels": list(graph.labels) if graph is not None and graph.labels else None,
         "edges": edges.tolist() if len(edges) <= MAX_EDGES else [],
-        "observers": list(summary.observers),
-        "distances": summary.distances.tolist(),
-        "kinds": kinds,
-        "delta": summary.delta,
-        "low": low,
-        "high": high,
-        "local": summary.local_epsilon,
-        "curator": summary.curator_epsilon,
+        "observers": list(observers),
+        "found": list(shown.found),
+        "distances": graph.distances(list(observers)).tolist() if graph is not None and observers else None,
+        "kinds": [
+            {
+                "name": name,
+                "column": column,
+                "epsilon": short(epsilon),
+                "heat": None if heat is None else heat.to_dict(),
+            }
+            for name, column, epsilon, heat in shown.kinds
+        ],
+        "delta": shown.delta,
+        "low": scale.low,
+        "high": scale.high,
+        "ticks": scale.ticks,
+        "baselines": [[name, *short(np.array([value]))] for name, value in scale.baselines],
         "colours": COLOURS,
-        "table": summary.table(),
-        "assumptions": list(summary.chosen.assumptions),
+        "table": [header, rows],
+        "byDistance": by_distance,
+        "deltas": DELTAS.tolist(),
+        "curves": [{"name": name, "epsilon": short(values)} for name, values in shown.curves.items()],
+        "claim": shown.loss.claim.meaning,
+        "assumptions": list(shown.loss.assumptions),
+        "references": list(shown.loss.references),
     }
     # "</" inside a script would end it: labels come from files.
-    text = json.dumps(data, allow_nan=False, separators=(",", ":")).replace("</", "<\\/")
+    text = json.dumps(data, allow_nan=False, separators=(",", ":")).replace("</", "<\\/").replace("<!--", "<\\u0021--")
     template = resources.files("netdp.report").joinpath("page.html").read_text("utf-8")
     return template.replace("/*DATA*/null", text)
-
-
-def _headline(summary: Summary) -> str:
-    protocol, graph = summary.protocol, summary.protocol.graph
-    kind = [
-        name
-        for name, on in (
-            ("masked", protocol.masks),
-            ("refreshed", protocol.refresh),
-            ("accelerated", protocol.accelerated),
-        )
-        if on
-    ]
-    how = f"{', '.join(kind) or 'plain'} gossip, {protocol.rounds} rounds"
-    return (
-        f"{graph.name}, {graph.n:,} parties: {how}; local DP ε = {readable(summary.local_epsilon)}, "
-        f"trusted curator ε = {readable(summary.curator_epsilon)}"
-    )
-
-
-def _short(row: FloatArray) -> list[float | None]:
-    """Five digits, rounded up, are enough for a page, which rounds up to three; JSON has neither nan nor inf."""
-    return [None if math.isnan(x) else rounded_up(min(x, 1e300), 5) for x in row.tolist()]

@@ -20,7 +20,8 @@ import os
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,16 +34,19 @@ from netdp.peers.up import UpResult
 from netdp.privacy.readable import readable
 from netdp.views import Transcript
 
-from .files import matplotlib, picture_path, write_whole
-from .layout import positions
+from .curves import below
+from .files import write_picture
+from .layout import placed
+from .network import NAMED, shortened
 from .run import LOOPBACK, answer_lines, run_rows
+from .scale import scientific
 
-KINDS = (".html", ".png")
+if TYPE_CHECKING:
+    from .figures import Picture
+
 SIZES = 24
 """At most so many sizes of coalitions are drawn."""
-NAMED = 40
-"""Up to so many parties have their names beside them."""
-_INK, _ACCENT, _WARM, _GREEN, _FAINT = "#1b1f24", "#1d4e89", "#b3242a", "#2e7d4f", "#6b7280"
+_INK, _ACCENT, _WARM, _GREEN, _FAINT = "#1b1f24", "#0072B2", "#D55E00", "#009E73", "#6b7280"
 
 
 @dataclass(frozen=True)
@@ -64,11 +68,8 @@ class Learned:
 
 
 def save_run_picture(result: UpResult, path: str | os.PathLike[str]) -> Path:
-    """Write the picture of a run to a .html file (with the rounds to play) or a .png; it appears whole or not at all."""
-    target = picture_path(path, KINDS)
-    content = _png(result) if target.suffix.lower() == ".png" else _html(result).encode()
-    write_whole(target, content)
-    return target
+    """Write the picture of a run: .html (with the rounds to play), .png, .svg or .pdf; it appears whole or not at all."""
+    return write_picture(path, lambda: draw_run(result), lambda: _html(result))
 
 
 # ── what was learned ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -208,7 +209,7 @@ def page_data(result: UpResult) -> dict[str, Any]:
         "how": LOOPBACK,
         "names": list(study.names),
         "named": study.n <= NAMED,
-        "points": positions(study.graph, (0,)).round(4).tolist(),
+        "points": placed(study.graph).round(4).tolist(),
         "edges": study.graph.edges().tolist(),
         "patterns": [pattern.tolist() for pattern in transcript.patterns],
         "schedule": transcript.schedule.tolist(),
@@ -249,22 +250,32 @@ def _short(value: float) -> float | None:
 # ── the still picture ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _png(result: UpResult) -> bytes:
-    import io
+def draw_run(result: UpResult) -> Picture:
+    """Who sent to whom and what became of them, and what any k parties together learned."""
+    from .figures import PAGE, Picture, paper_style
 
-    plt = matplotlib()
+    study = result.study
+    answer = [f"{name} {value}" for name, value in answer_lines(result.answer or {})[:3]] or ["no answer"]
+    with paper_style():
+        figure = Picture(figsize=(PAGE, 3.5))
+        left, right = figure.subplots(1, 2, width_ratios=(1, 1.1))
+        figure.suptitle(fill(f"{study.name}: {', '.join(answer)}", 115), fontsize=8, x=0.01, ha="left")
+        _draw_messages(left, result)
+        _draw_learned(right, learned(result), _against(study), study.privacy.epsilon, _who(study))
+    return figure
+
+
+def _draw_messages(axes: Any, result: UpResult) -> None:
+    """The links that carried messages, and of every party what became of it."""
     from matplotlib.collections import LineCollection
 
-    study, found = result.study, learned(result)
-    figure, (left, right) = plt.subplots(1, 2, figsize=(13.5, 6.2), width_ratios=(1, 1.15), layout="constrained")
-    answer = [f"{name} {value}" for name, value in answer_lines(result.answer or {})[:3]] or ["no answer"]
-    figure.suptitle(f"{study.name}: {', '.join(answer)}", fontsize=12)
-    points, edges = positions(study.graph, (0,)), study.graph.edges()
-    transcript = result.messages
+    study, transcript = result.study, result.messages
+    points, edges = placed(study.graph), study.graph.edges()
     used = {tuple(sorted(pair)) for pattern in transcript.patterns for pair in pattern.tolist()}
     colours = [_ACCENT if tuple(sorted(edge)) in used else "#c8ccd0" for edge in edges.tolist()]
-    left.add_collection(LineCollection(list(points[edges]), colors=colours, linewidths=0.8, alpha=0.6, zorder=1))
-    size = float(np.clip(4000 / study.n, 12, 160))
+    alpha = float(np.clip(9 / max(study.graph.m, 1) ** 0.45, 0.1, 0.7))
+    axes.add_collection(LineCollection(list(points[edges]), colors=colours, linewidths=0.8, alpha=alpha, zorder=1))
+    size = float(np.clip(3000 / study.n, 6, 70))
     looks = {
         "answered": ("o", _GREEN, "holds the answer"), "outside": ("s", _FAINT, "holds it, not in it"),
         "ended": ("D", "#c77800", "ended without it"), "gone": ("X", _WARM, "gone"),
@@ -272,26 +283,22 @@ def _png(result: UpResult) -> bytes:
     where = np.array(standing(result))
     for kind, (marker, colour, label) in looks.items():
         if (at := points[where == kind]).size:
-            left.scatter(*at.T, marker=marker, c=colour, s=size, zorder=2, label=label)
+            axes.scatter(*at.T, marker=marker, c=colour, s=size, zorder=2, label=label)
     again = np.array([result.restarts.get(name, 0) > 0 for name in study.names])
     if again.any():
-        left.scatter(
+        axes.scatter(
             *points[again].T, s=size * 2.4, facecolors="none", edgecolors="#c77800", zorder=3, label="restarted"
         )
     if study.n <= NAMED:
         for (x, y), name in zip(points, study.names, strict=True):
-            left.annotate(name, (x, y), xytext=(0, 8), textcoords="offset points", ha="center", fontsize=8, zorder=4)
-    left.set_title(
-        f"{len(transcript):,} messages over {study.graph.m:,} links, {transcript.rounds} rounds", fontsize=10
-    )
-    left.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=5, fontsize=8, frameon=False, markerscale=0.6)
-    left.margins(0.12)
-    left.axis("off")
-    _draw_learned(right, found, _against(study), study.privacy.epsilon, _who(study))
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=130)
-    plt.close(figure)
-    return buffer.getvalue()
+            axes.annotate(
+                shortened(name), (x, y), xytext=(0, 6), textcoords="offset points", ha="center", fontsize=7, zorder=4
+            )
+    axes.set_title(f"{len(transcript):,} messages over {study.graph.m:,} links, {transcript.rounds} rounds")
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=3, columnspacing=1.0, handletextpad=0.2)
+    axes.margins(0.14)
+    axes.set_aspect("equal", adjustable="datalim")
+    axes.axis("off")
 
 
 def _who(study: Study) -> str:
@@ -315,10 +322,13 @@ def _draw_learned(axes: Any, found: Learned, colluders: int, promised: float, wh
     axes.set_ylim(0, 1.1 * axes.get_ylim()[1])
     if len(found.sizes) <= 3:  # of so few the usual marks lie between whole numbers
         axes.set_xticks(sorted({*found.sizes, colluders}))
-    axes.set_xlabel(f"k: how many {who} put together what they saw\n{found.note.strip()}".strip())
-    axes.set_ylabel(f"ε at δ = {found.delta:g}, at most")
-    axes.set_title(f"What any k {who} learned about anybody else", fontsize=10)
-    axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(0.01, 0.92))
+    else:
+        axes.xaxis.get_major_locator().set_params(integer=True)
+    said = fill(found.note.strip(), 62)
+    axes.set_xlabel(f"k: how many {who} put together what they saw\n{said}".strip())
+    axes.set_ylabel(f"ε at δ = {scientific(found.delta)}, at most")
+    axes.set_title(f"What any k {who} learned about anybody else")
+    below(axes, columns=2, inches=0.42 + 0.13 * (said.count("\n") + bool(said)))
 
 
-__all__ = ["Learned", "contributions", "heard", "learned", "save_run_picture"]
+__all__ = ["Learned", "contributions", "draw_run", "heard", "learned", "save_run_picture"]

@@ -3,7 +3,7 @@
 Colours are those of Okabe and Ito (2008), which people with colour-blind eyes can tell apart; every kind of curve has its
 own dash and mark as well, so that a black-and-white print can still be read. A curve that another one covers is drawn as a
 wide pale band under it, so that two results that agree are seen to agree. Panels that show the same curves share one legend.
-PDF for print (vectors, fonts embedded), PNG for screens.
+PDF for print (vectors, fonts embedded), SVG to work on, PNG for screens; the page (`page`) is the fourth.
 """
 
 from __future__ import annotations
@@ -12,13 +12,16 @@ import io
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from netdp.report.files import matplotlib
+from netdp.report.files import needs_matplotlib
 
 from .experiment import Kind, Panel, Result, Series, columns
+
+if TYPE_CHECKING:
+    from netdp.report.figures import Picture
 
 BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
 PURPLE, SKY, YELLOW, BLACK = "#CC79A7", "#56B4E9", "#F0E442", "#000000"
@@ -43,7 +46,7 @@ _COLOURS = {
 # the same ways to learn are the same colours, published or certified
 _SETTINGS = {"local": BLACK, "network": BLUE, "central": GREEN}
 _MARKS = "osD^vPX<>*"
-_STYLE: dict[str, Any] = {
+_STYLE: Any = {  # a dictionary; matplotlib types its keys
     "font.size": 8,
     "axes.titlesize": 8,
     "axes.labelsize": 8,
@@ -60,6 +63,7 @@ _STYLE: dict[str, Any] = {
     "axes.axisbelow": True,
     "pdf.fonttype": 42,  # fonts that editors of journals accept
     "svg.fonttype": "none",
+    "svg.hashsalt": "netdp",
     "figure.dpi": 100,
     "savefig.dpi": 200,
 }
@@ -96,28 +100,38 @@ def colours(panel: Panel) -> list[str]:
 
 
 def pictures(result: Result, title: str) -> dict[str, bytes]:
-    """The panels of a result as a PDF and a PNG; empty if it has none."""
+    """The panels of a result as a PDF, an SVG and a PNG; empty if it has none."""
     if not result.panels:
         return {}
-    plt = matplotlib()
-    with plt.rc_context(_STYLE):
-        figure = _figure(plt, result.panels, min(result.columns, len(result.panels)))
-        out = {}
-        for kind in ("pdf", "png"):
+    needs_matplotlib()
+    import matplotlib
+
+    figure = drawn(result)
+    out = {}
+    with matplotlib.rc_context(_STYLE):
+        for kind in ("pdf", "svg", "png"):
             buffer = io.BytesIO()
             figure.savefig(buffer, format=kind, metadata=_metadata(kind, title))
             out[kind] = buffer.getvalue()
-        plt.close(figure)
     return out
+
+
+def drawn(result: Result) -> Picture:
+    """The panels of a result as one figure, which notebooks show."""
+    import matplotlib
+
+    with matplotlib.rc_context(_STYLE):
+        return _figure(result.panels, min(result.columns, len(result.panels)))
 
 
 def _metadata(kind: str, title: str) -> dict[str, Any]:
     """No date and no machine in the file: the same run writes the same bytes."""
-    return (
-        {"Title": title, "Creator": "netdp", "CreationDate": None}
-        if kind == "pdf"
-        else {"Title": title, "Software": None}
-    )
+    without: dict[str, dict[str, Any]] = {
+        "pdf": {"Creator": "netdp", "CreationDate": None},
+        "svg": {"Creator": "netdp", "Date": None},
+        "png": {"Software": None},
+    }
+    return {"Title": title, **without[kind]}
 
 
 @dataclass(frozen=True)
@@ -146,7 +160,9 @@ def shared_legend(panels: Sequence[Panel]) -> Panel | None:
     return largest if every and len(bands) <= 1 else None
 
 
-def _figure(plt: Any, panels: Sequence[Panel], wide: int) -> Any:
+def _figure(panels: Sequence[Panel], wide: int) -> Picture:
+    from netdp.report.figures import Picture
+
     high = math.ceil(len(panels) / wide)
     width = WIDTH if wide == 1 else PAGE
     each = width / wide
@@ -159,7 +175,8 @@ def _figure(plt: Any, panels: Sequence[Panel], wide: int) -> Any:
     # networks are drawn in squares
     tall = each if all(panel.scale is not None for panel in panels) else HEIGHT * min(1.0, 0.35 + each / WIDTH)
     size = (width, min(tall, HEIGHT + 0.3) * high + legend)
-    figure, axes = plt.subplots(high, wide, figsize=size, squeeze=False, layout="constrained")
+    figure = Picture(figsize=size, look=_STYLE)
+    axes = figure.subplots(high, wide, squeeze=False)
     looks = None if shared is None else _looks(shared)
     for place, panel in enumerate(panels):
         column = place % wide

@@ -1,6 +1,6 @@
 """Running experiments: one folder per experiment, whole files only, and a long run goes on where it was broken off.
 
-    OUT/000-fig2b/quick/      data.csv  tables.csv  figure.pdf  figure.png  result.json
+    OUT/000-fig2b/quick/      data.csv  tables.csv  figure.pdf  figure.svg  figure.png  result.json
     OUT/000-fig2b/full/parts/ one small JSON file per finished part of a long run
     OUT/index.html            the page
 

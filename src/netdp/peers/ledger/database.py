@@ -188,6 +188,37 @@ def connect(path: Path) -> sqlite3.Connection:
     return database
 
 
+def look_at(path: Path) -> sqlite3.Connection:
+    """A connection that leaves no mark: for watching a home while its peer runs, ends or dies. Close it soon.
+
+    It changes no file and takes no lock that a commit waits for. Beside a running peer (or one that was killed) SQLite reads the
+    journal through the index beside it, which is opened for reading only. Of a file that was closed in order there is no index,
+    and SQLite would make one; so it is read as one that nobody changes, and who reads it compares `mark_of` before and after.
+    (A peer that closes its file in the very instant between the two may leave an empty journal, which means nothing.)
+    """
+    journal, index = Path(f"{path}-wal"), Path(f"{path}-shm")
+    if index.exists():
+        mode = "mode=ro&readonly_shm=1"
+    elif journal.exists() and journal.stat().st_size:
+        raise StoreFailed(f"{path} has a journal without its index: what it holds is known when its peer has run again")
+    else:
+        mode = "mode=ro&immutable=1"
+    address = f"{path.resolve().as_uri()}?{mode}"
+    return sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False, timeout=0.05)
+
+
+def mark_of(path: Path) -> tuple[tuple[int, int, int] | None, ...]:
+    """What changes whenever something is written: inode, size and time of the file and of its journal."""
+    found: list[tuple[int, int, int] | None] = []
+    for one in (path, Path(f"{path}-wal")):
+        try:
+            its = one.stat()
+            found.append((its.st_ino, its.st_size, its.st_mtime_ns))
+        except OSError:
+            found.append(None)
+    return tuple(found)
+
+
 def upgrade(database: sqlite3.Connection) -> None:
     """Bring an older file up to the present format: it lacks some tables, which are empty at first."""
     found = database.execute("PRAGMA user_version").fetchone()[0]

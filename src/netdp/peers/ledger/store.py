@@ -45,6 +45,7 @@ from .database import (
     create,
     failing,
     locked,
+    look_at,
     trigger,
     triggers_of,
     upgrade,
@@ -146,6 +147,25 @@ class Store:
                     os.close(lock)
                 raise
         return cls(file, database, lock, sign)
+
+    @classmethod
+    def look(cls, path: str | os.PathLike[str]) -> Self:
+        """Open the file to look at it once while a peer may run: nothing is written or locked, not even for a moment.
+
+        Close it soon, and compare `database.mark_of` before and after: what was read while it changed may be wrong.
+        """
+        file = Path(path)
+        with failing(file, "opened"):
+            if not file.exists():
+                raise StoreFailed(f"{file} does not exist; a peer makes it when it first runs")
+            check_private(file)
+            database = look_at(file)
+            try:
+                check_format(file, database)
+            except BaseException:
+                database.close()
+                raise
+        return cls(file, database, None, None)
 
     def hold(self, held: contextlib.AbstractContextManager[Any]) -> None:
         """Give this back when the store is closed."""

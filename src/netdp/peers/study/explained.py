@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import textwrap
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from netdp.errors import Unsupported
@@ -17,24 +18,37 @@ from .cost import cost_lines, cost_of, warnings_of
 from .training import Training
 
 if TYPE_CHECKING:
+    from netdp.privacy import Guarantee
+
     from .study import Study
 
 _WIDTH = 78
 _FEW = 150  # coalitions that are looked at for the sake of an explanation alone
+CODE = "CODE THAT RUNS BESIDE YOUR DATA"
+"""The heading where a study names a model that is code."""
 RESTS = "What this rests on"
 """The heading before the assumptions."""
 
+Losses = tuple[dict[int, "Guarantee"], list[str]]
+"""What any so many parties learn, and why nothing is said about some numbers of them."""
 
-def facts(study: Study) -> dict[str, Any]:
-    """What the study says and costs, as plain values."""
-    terms = study.privacy
-    losses: dict[int, Any] = {}
+
+def losses_of(study: Study, sizes: Iterable[int] | None = None) -> Losses:
+    """What any k parties together learn, for a few k (those that `explain` names, by default)."""
+    losses: dict[int, Guarantee] = {}
     notes = []
-    for size in _sizes(study):
+    for size in _sizes(study) if sizes is None else sizes:
         try:
             losses[size] = study.promise(size)
         except Unsupported as problem:
             notes.append(f"{size} together: {problem}")
+    return losses, notes
+
+
+def facts(study: Study, known: Losses | None = None) -> dict[str, Any]:
+    """What the study says and costs, as plain values; `known`: what `losses_of` has found, if somebody asked before."""
+    terms = study.privacy
+    losses, notes = losses_of(study) if known is None else known
     at = {size: loss.worst_epsilon(terms.delta) for size, loss in losses.items()}
     planned = losses.get(terms.colluders)
     noise = study.noise()
@@ -128,35 +142,19 @@ def lines(said: dict[str, Any]) -> list[str]:
         out += [f"  {said['hash'][:32]}", f"  {said['hash'][32:]}"]
     else:
         out += _text("A draft, which cannot be signed yet. It lacks: " + "; ".join(said["lacking"]) + ".")
-    out += ["", "What is asked", *_text(_capital(said["question"]) + ".")]
-    out += _text(said["told"])
-    if (trained := said["training"]) is not None:
-        out += _trained_lines(trained)
-    elif said["error"] is not None:
-        what, units = ("each count", "") if said["counts"] else ("the answer", ", in the data's own units")
-        out += _text(f"Noise moves {what} by {said['error']:.3g} (root mean square){units}.{_too_wide(said)}")
-    elif said["error_times_records"] is not None:
-        out += _text(
-            f"With N records in all, noise moves the answer by up to about {said['error_times_records']:.3g}/N (root mean "
-            "square), in the data's own units."
-        )
-    else:
-        out += _text("How much the noise moves the answer depends on the data: a quotient or product of noisy totals.")
-    out += ["", "How", *_text(said["how"])]
-    out += ["", "What is protected", *_text(_capital(said["protected"]) + ".")]
+    for title, sentences in sections(said):
+        out += ["", title]
+        for sentence in sentences:
+            out += _text(sentence) if " " in sentence else [f"  {sentence[:32]}", f"  {sentence[32:]}"]  # a hash
     out += ["", f"What others can learn about it, the answer included (delta = {terms['delta']:g})"]
     for size, epsilon in said["epsilon"].items():
         who = said["who"][size]
         mark = f"   promised: at most {terms['epsilon']:g}" if int(size) == terms["colluders"] else ""
         out.append(f"  {who:<28} epsilon {readable(float(epsilon)):>7}{mark}")
-    for note in said["notes"]:
+    for note in [*said["notes"], *cautions(said)]:
         out += _text(note)
-    if said["weak"] is not None:
-        out += _text(f"WARNING: {said['weak']}.")
-    if not said["kept"]:
-        out += _text("THE PROMISE IS NOT KEPT: more is lost than the study says. Do not sign it; plan it anew.")
     out += ["", "How often"]
-    out += _text(_often(said))
+    out += _text(often(said))
     out += ["", RESTS]
     for line in said["assumptions"]:
         out += textwrap.wrap(line, _WIDTH, initial_indent="  - ", subsequent_indent="    ")
@@ -164,42 +162,68 @@ def lines(said: dict[str, Any]) -> list[str]:
     return out + _parties(said["parties"])
 
 
-def _trained_lines(trained: dict[str, Any]) -> list[str]:
-    """What people ask of a training before they sign it."""
+def sections(said: dict[str, Any]) -> list[tuple[str, list[str]]]:
+    """What is asked, how, and what is protected: headings with their sentences."""
+    out = [("What is asked", [_capital(said["question"]) + ".", said["told"], *_asked(said)])]
+    if (trained := said["training"]) is not None:
+        if trained["code"] is not None:
+            out.append((CODE, _code(trained["code"])))
+        out.append(("What it costs", list(trained["cost_words"])))
+    return [*out, ("How", [said["how"]]), ("What is protected", [_capital(said["protected"]) + "."])]
+
+
+def cautions(said: dict[str, Any]) -> list[str]:
+    """Why the promise protects hardly anybody, or is not kept, if so."""
+    out = [] if said["weak"] is None else [f"WARNING: {said['weak']}."]
+    if not said["kept"]:
+        out.append("THE PROMISE IS NOT KEPT: more is lost than the study says. Do not sign it; plan it anew.")
+    return out
+
+
+def _asked(said: dict[str, Any]) -> list[str]:
+    """How good the answer will be; of a training what people ask before they sign it."""
+    if said["training"] is not None:
+        return _trained(said["training"])
+    if said["error"] is not None:
+        what, units = ("each count", "") if said["counts"] else ("the answer", ", in the data's own units")
+        return [f"Noise moves {what} by {said['error']:.3g} (root mean square){units}.{_too_wide(said)}"]
+    if said["error_times_records"] is not None:
+        return [
+            f"With N records in all, noise moves the answer by up to about {said['error_times_records']:.3g}/N (root mean "
+            "square), in the data's own units."
+        ]
+    return ["How much the noise moves the answer depends on the data: a quotient or product of noisy totals."]
+
+
+def _trained(trained: dict[str, Any]) -> list[str]:
     from .in_two import scaled_words
 
-    out = _text("It reads " + ", ".join(trained["columns"]) + "; public ranges, numbers outside are clipped.")
+    out = ["It reads " + ", ".join(trained["columns"]) + "; public ranges, numbers outside are clipped."]
     if trained["scaled"] is not None:
         against = trained["scaled"]["against"]
-        out += _text(
+        out.append(
             f"{scaled_words(trained['scaled'])}, to {against}, as is stated here. Your ledger adds them up if it holds both."
         )
     if trained["held_out"]:
-        out += _text(
+        out.append(
             f"A share of {trained['held_out']:g} of the rows is not trained on: on these it is counted how often the model is "
             "right, with noise."
         )
     else:
-        out += _text("No rows are held out: nobody will know how good the model is.")
-    for line in trained["warnings"]:
-        out += _text(_capital(line) + ".")
-    if (code := trained["code"]) is not None:
-        out += ["", "CODE THAT RUNS BESIDE YOUR DATA"]
-        out += _text(
-            f"The model is the function {code['function']} of {code['file']}, which runs on every party's machine, beside its "
-            "rows and with all rights of whoever starts it. Read that file before you sign: to sign is to agree to run it. It "
-            "runs only where its SHA-256 is"
-        )
-        out += [f"  {code['source'][:32]}", f"  {code['source'][32:]}"]
-        out += _text(
-            "To explain, sign or verify a study runs none of that code, so you can look before you agree; only who drafts it runs "
-            "it once, on no data, to count its numbers. The hash is of this one file: what it imports (numpy, torch, netdp) is "
-            "each party's own, and not covered."
-        )
-    out += ["", "What it costs"]
-    for line in trained["cost_words"]:
-        out += _text(line)
-    return out
+        out.append("No rows are held out: nobody will know how good the model is.")
+    return out + [_capital(line) + "." for line in trained["warnings"]]
+
+
+def _code(code: dict[str, Any]) -> list[str]:
+    return [
+        f"The model is the function {code['function']} of {code['file']}, which runs on every party's machine, beside its "
+        "rows and with all rights of whoever starts it. Read that file before you sign: to sign is to agree to run it. It "
+        "runs only where its SHA-256 is",
+        code["source"],
+        "To explain, sign or verify a study runs none of that code, so you can look before you agree; only who drafts it runs "
+        "it once, on no data, to count its numbers. The hash is of this one file: what it imports (numpy, torch, netdp) is "
+        "each party's own, and not covered.",
+    ]
 
 
 def _too_wide(said: dict[str, Any]) -> str:
@@ -224,7 +248,8 @@ def _width(study: Study) -> float | None:
     return (task.bounds[1] - task.bounds[0]) * (study.n if task.kind == "sum" else 1)
 
 
-def _often(said: dict[str, Any]) -> str:
+def often(said: dict[str, Any]) -> str:
+    """How often a party publishes, and what happens if somebody is missing, in words."""
     if (trained := said["training"]) is not None:
         return (
             f"A party publishes once in each of {trained['cost']['rounds']:,} rounds, and every number above counts all of them. "

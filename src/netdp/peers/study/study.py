@@ -32,6 +32,7 @@ from netdp.graphs import Graph, parse
 from netdp.numerics.rounding import rounded_down
 from netdp.privacy import Guarantee
 from netdp.protocols import Protocol
+from netdp.shown import shown
 
 from ..identity import Card
 from ..kinds import RUNNING, Running
@@ -368,6 +369,10 @@ class Study(Strict):
                 f"its noise ({self.running.noise_words}) allows {found:.4g}; plan it anew, with more noise"
             )
         return found
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return str(shown("Study.html")(self))
 
     def explain(self) -> str:
         """What will be revealed to whom, in plain words."""

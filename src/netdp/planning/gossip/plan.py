@@ -67,7 +67,7 @@ class GossipOption(Option):
         }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GossipPlan(Plan):
     """The kinds of gossip in the order of `KINDS`."""
 

@@ -38,7 +38,7 @@ class MaskedOption(Option):
         return {**super().to_dict(), "rounds": p.rounds, "bytes_per_link": p.link_bytes, "modulus": p.q, "grid": p.step}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MaskedPlan(Plan):
     """Flooding and, where it is exact, averaging. Chosen is the one that sends fewer bytes over a link."""
 

@@ -33,7 +33,7 @@ _MOST_ROUNDS = 1 << 22
 _FOLLOWED = 1500  # users up to which a plan follows all origins where nobody is away
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FaultyPlan(Plan):
     """Reports that hop so often in spite of the faults, beside a trusted shuffler of those that arrive.
 

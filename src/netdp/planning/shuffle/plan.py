@@ -39,7 +39,7 @@ from netdp.utility.shuffle import largest_error
 _LARGEST = 60.0  # ε₀ above this is not searched
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ShufflePlan(Plan):
     """One way: reports that hop so often, beside a trusted shuffler and local privacy. `epsilon` is None if hops were asked for.
 

@@ -33,7 +33,7 @@ from .plan import plan_rounds, refuse_if_large
 MOST_COVER = 64
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RelayPlan(Plan):
     """Reports that hop through a server under the traffic rule, beside a trusted shuffler.
 

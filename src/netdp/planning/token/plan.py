@@ -47,7 +47,7 @@ _ORDERS = {"known": "ring, new random orders", "hidden": "ring, new secret order
 _RING_CHECKED = 2000  # users up to which every pair of the ring is accounted for; beyond, μ ≤ √K·Δ/σ is used
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TokenPlan(Plan):
     """All ways at one target, the one with the least error first. Chosen is the best of those that plain connections give."""
 

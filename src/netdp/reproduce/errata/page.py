@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from ..papers import PAPERS
@@ -33,9 +34,15 @@ def entry(one: Erratum) -> str:
     shown = one.demonstrate()
     if not shown.shown:
         raise AssertionError(f"{one.id}: the demonstration does not show it: {shown.lines}")
-    lines = "\n".join(f"| {label} | {value} |" for label, value in shown.lines)
+    cells = [[cell.replace("|", "\\|") for cell in line] for line in shown.lines]  # |V| would be three cells
+    lines = "\n".join(f"| {label} | {value} |" for label, value in cells)
     return (
         f'<a id="{one.id}"></a>\n### {one.place} (`{one.id}`)\n\n'
-        f"**Printed.** {one.printed}\n\n**True.** {one.true}\n\n| computed | |\n|---|---|\n{lines}\n\n"
+        f"**Printed.** {_formulas(one.printed)}\n\n**True.** {_formulas(one.true)}\n\n| computed | |\n|---|---|\n{lines}\n\n"
         f"<details><summary>Demonstration</summary>\n\n```python\n{one.source}```\n\n</details>\n"
     )
+
+
+def _formulas(text: str) -> str:
+    """(W_t)_u as it is meant: an underscore behind a bracket would begin emphasis in Markdown."""
+    return re.sub(r"(?<=[)\]}])_", r"\\_", text)

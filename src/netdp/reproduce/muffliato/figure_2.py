@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from netdp.graphs import Graph, geometric, grid, hypercube
-from netdp.report.layout import positions
+from netdp.report.layout import placed
 
 from ..experiment import Experiment, Finding, Kind, Result, Size
 from ..running import Work
@@ -58,7 +58,7 @@ def run(size: Size, work: Work) -> Result:
     found = dict(zip(NAMES, work.map(measure, [[name, power] for name in NAMES]), strict=True))
     panels, findings = [], []
     drawn = {name: graph_of(name, power) for name in NAMES}
-    places = {name: positions(drawn[name], (one["observer"],)) for name, one in found.items()}
+    places = {name: placed(drawn[name]) for name in found}
     for part, title in (("published", "Theorem 1"), ("true", "true")):
         for name, one in found.items():
             said = "true, at least" if part == "true" and name == "geometric" else title

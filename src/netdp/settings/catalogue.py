@@ -1,7 +1,7 @@
 """Every protocol that commands know: its name after -p, what it does, what is proved of it, and an example.
 
 A name may stand for several protocols: a token goes round `ring:N`, walks among the users of `complete:N`, or from neighbour
-to neighbour on any other graph. Which settings a protocol takes is read off its fields (`netdp.cli.settings`).
+to neighbour on any other graph. Which settings a protocol takes is read off its fields (`netdp.settings.models`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """One settings model per command and protocol: which flags belong to it, and the protocol they make.
 
 The settings of a protocol are its fields, as its dataclass states them (`protocol_fields`), so none can be forgotten.
-Settings come from flags and from a TOML file (`--config`) that uses the very names of the flags; flags win. Whatever the
-model does not know is refused by name: a flag that does nothing would be believed to do something.
+Whatever a model does not know is refused by name (`loading`): a flag that does nothing would be believed to do something.
 """
 
 from __future__ import annotations
@@ -12,15 +11,13 @@ import functools
 import math
 import operator
 import re
-import tomllib
 import types
 import typing
 from abc import abstractmethod
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr
 
 from netdp import graphs, protocols
 from netdp.engine import Engine, engine
@@ -29,15 +26,7 @@ from netdp.graphs import Graph
 from netdp.graphs.spec import linked
 from netdp.protocols import MaskedSum, Protocol, VaryingGossip
 
-from .catalogue import CATALOGUE, LEFT_OUT, RENAMED, Way
-
-#: For the refusal of settings that lack something.
-_EXAMPLES = {
-    "graph": "hypercube:8", "rounds": "20", "sigma": "4.0", "steps": "100000", "epsilon0": "1", "epsilon": "1",
-    "domain": "4", "gamma": "0.5", "iterations": "10", "gossip-rounds": "4", "step": "0.1", "edge-probability": "0.01",
-}  # fmt: skip
-#: Settings that name files, relative to the file that names them.
-_FILES = ("graph", "policy", "values")
+from .catalogue import LEFT_OUT, RENAMED, Way
 
 
 def _several(value: Any) -> Any:
@@ -70,6 +59,12 @@ class Settings(BaseModel):
     engine: str | None = None
     workers: int | None = None
     scheduler: str | None = None
+    _at_hand: Graph | None = PrivateAttr(None)
+
+    def on(self, graph: Graph) -> Self:
+        """The same with the graph that `graph` names, which was read before and is not read again."""
+        self._at_hand = graph
+        return self
 
     def running(self) -> Engine:
         """Where long work is done, for a `with` block."""
@@ -84,7 +79,7 @@ class Settings(BaseModel):
 
     def network(self) -> Graph:
         """The graph."""
-        return graphs.parse(self.graph)
+        return graphs.parse(self.graph) if self._at_hand is None else self._at_hand
 
 
 class Making(Settings):
@@ -132,7 +127,7 @@ def protocol_fields(way: Way) -> dict[str, tuple[Any, Any]]:
 def _typed(hint: Any) -> Any:
     """What of a type can be typed: words, numbers, and several numbers with commas between; no graphs, no matrices."""
     kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
-    several = any(typing.get_origin(kind) is tuple for kind in kinds)
+    several = any(typing.get_origin(kind) is tuple and float in typing.get_args(kind) for kind in kinds)
     plain = [kind for kind in kinds if kind in (int, float, str, bool, type(None))]
     if several:
         return Annotated[functools.reduce(operator.or_, [tuple[float, ...], *plain]), BeforeValidator(_numbers_of)]
@@ -158,7 +153,7 @@ class Protocolled(Making):
         kind = getattr(protocols, self.way.protocol)
         back = {new: old for old, new in RENAMED.items()}
         chosen = {back.get(n, n): getattr(self, n) for n in protocol_fields(self.way) if n in self.model_fields_set}
-        return made(kind, self.way.first, self.graph, chosen)
+        return made(kind, self.way.first, self.graph, chosen, self._at_hand)
 
 
 def one_way(graph: str) -> Any:
@@ -169,7 +164,7 @@ def one_way(graph: str) -> Any:
     if not path.is_file():
         return nx.DiGraph(graphs.parse(graph).to_networkx())
     links = nx.DiGraph()
-    for number, line in enumerate(_text(path).splitlines(), start=1):
+    for number, line in enumerate(text_of(path).splitlines(), start=1):
         ends = line.partition("#")[0].replace(",", " ").split()
         if ends and len(ends) != 2:
             raise FileFormatError(path, number, f"expected two names, from and to, got {line.strip()!r}")
@@ -177,10 +172,10 @@ def one_way(graph: str) -> Any:
     return links
 
 
-def made(kind: Any, first: str, graph: str, chosen: dict[str, Any]) -> Protocol:
-    """A protocol on GRAPH as typed: a graph, a number of users, or graphs that are taken in turns."""
+def made(kind: Any, first: str, graph: str, chosen: dict[str, Any], at_hand: Graph | None = None) -> Protocol:
+    """A protocol on GRAPH as typed: a graph (or the one at hand), a number of users, or graphs that are taken in turns."""
     if first == "users":
-        protocol = kind(users(graph), **chosen)
+        protocol = kind(users(graph) if at_hand is None else at_hand.n, **chosen)
     elif first == "links":
         protocol = kind.on(one_way(graph), **chosen)
     elif first == "graphs":
@@ -188,7 +183,7 @@ def made(kind: Any, first: str, graph: str, chosen: dict[str, Any]) -> Protocol:
         rounds = chosen.pop("rounds")
         protocol = VaryingGossip(tuple(turns[t % len(turns)] for t in range(rounds)), **chosen)
     else:
-        protocol = kind(graphs.parse(graph), **chosen)
+        protocol = kind(graphs.parse(graph) if at_hand is None else at_hand, **chosen)
     assert isinstance(protocol, Protocol)
     return protocol
 
@@ -267,10 +262,11 @@ class Planned(Settings):
 
     links: int = 0
     links_seed: int = 0
+    plot: str | None = None
 
     def network(self) -> Graph:
         """The graph, with its links."""
-        return graphs.with_links(graphs.parse(self.graph), self.links, self.links_seed)
+        return graphs.with_links(super().network(), self.links, self.links_seed)
 
     def check_links(self) -> None:
         """Refuse links that would change nothing."""
@@ -286,15 +282,12 @@ class Advised(Planned):
     """A plan that can also propose links."""
 
     advise: bool = False
-    plot: str | None = None
 
     def check_links(self) -> None:
-        """Refuse what --advise finds itself, and a picture of nothing."""
+        """Refuse what --advise finds itself."""
         super().check_links()
         if self.advise and self.links:
             raise InvalidValue(f"--advise proposes links itself; leave --links {self.links} out")
-        if self.plot is not None and not self.advise:
-            raise InvalidValue("--plot draws what --advise finds; give --advise, or leave it out")
 
 
 class PlanGossip(Advised):
@@ -427,7 +420,8 @@ class PlanNoise(Planned, Protocolled):
         start: dict[str, Any] = {noise_of(kind): 0.5 if noise_of(kind) == "gamma" else 1.0}
         turns = turns_of(self.graph) if self.way.first == "graphs" else [self.graph]
         where = "+".join(linked(part, self.links, self.links_seed) for part in turns)
-        return made(kind, self.way.first, where, {**chosen, **start})
+        at_hand = None if self._at_hand is None else self.network()
+        return made(kind, self.way.first, where, {**chosen, **start}, at_hand)
 
     def check_links(self) -> None:
         """Links are for protocols that talk along the links of a graph."""
@@ -452,92 +446,6 @@ def plan_fields(way: Way) -> dict[str, tuple[Any, Any]]:
     return {name: field for name, field in protocol_fields(way).items() if name != noise_of(kind)}
 
 
-#: Protocols that have a planner of their own, which finds more than the noise.
-_PLANNERS: dict[str, type[Settings]] = {
-    "gossip": PlanGossip, "token": PlanToken, "shuffle": PlanShuffle, "masked": PlanMasked,
-    "faulty-shuffle": PlanFaulty, "relayed-shuffle": PlanRelayed,
-}  # fmt: skip
-
-
-def subject(name: str, graph: Any) -> str:
-    """What is spoken of when a setting is refused."""
-    words = {"token": f"a token on {graph}", "masked": "a masked sum", "shuffle": "shuffling"}
-    return words.get(name, name)
-
-
-@functools.cache
-def _model(command: str, name: str, way: Way) -> type[Settings]:
-    """The settings of a command and a protocol."""
-    kind = getattr(protocols, way.protocol)
-    if command == "plan" and name in _PLANNERS:
-        return _PLANNERS[name]
-    base: type[Protocolled] = Recording
-    bases: dict[str, type[Protocolled]] = {"account": Accounting, "audit": Auditing, "plan": PlanNoise}
-    if command in bases:
-        base = bases[command]
-    elif kind.roles:  # a curator has nothing to record but what it collects
-        base = Running
-    elif issubclass(kind, MaskedSum):
-        base = RunMasked
-    fields: dict[str, Any] = plan_fields(way) if command == "plan" else protocol_fields(way)
-    model: type[Settings] = create_model(f"{command} {name}", __base__=base, **fields)
-    model.way = way  # type: ignore[attr-defined]
-    return model
-
-
-Planning = PlanGossip | PlanToken | PlanShuffle | PlanFaulty | PlanRelayed | PlanMasked | PlanNoise
-
-
-def account_settings(path: Path | None, flags: dict[str, Any]) -> Accounting:
-    """The settings of `netdp account`."""
-    settings = _load("account", path, flags)
-    assert isinstance(settings, Accounting)
-    if settings.colluders is not None and settings.observer is not None:
-        raise InvalidValue(
-            f"--colluders {settings.colluders} asks for any so many parties, --observer for named ones; give one of the two"
-        )
-    if settings.who_learns_most and (settings.colluders or settings.plot or settings.rdp):
-        raise InvalidValue("--who-learns-most compares single observers; leave --colluders, --plot and --rdp out")
-    return settings
-
-
-def audit_settings(path: Path | None, flags: dict[str, Any]) -> Auditing:
-    """The settings of `netdp audit`."""
-    settings = _load("audit", path, flags)
-    assert isinstance(settings, Auditing)
-    if settings.target is not None and settings.observer is None:
-        raise InvalidValue(f"--target {settings.target} needs somebody who looks; give --observer, too")
-    if settings.observer is not None and settings.target is None:
-        raise InvalidValue("--observer needs a target; give --target, or leave both out for the worst pairs")
-    if settings.target is not None and "colluders" in settings.model_fields_set:
-        raise InvalidValue(
-            f"--colluders {settings.colluders} is for coalitions that are looked for; leave it out, or --target"
-        )
-    return settings
-
-
-def simulate_settings(path: Path | None, flags: dict[str, Any]) -> Running:
-    """The settings of `netdp simulate`."""
-    settings = _load("simulate", path, flags)
-    assert isinstance(settings, Running)
-    if settings.uniform == (settings.values is not None):
-        raise InvalidValue(
-            "whose values? give --values FILE (one number per party), or --uniform to draw some for a try; one of the two"
-        )
-    if settings.column is not None and settings.values is None:
-        raise InvalidValue("--column names a column of the file; give --values FILE too")
-    return settings
-
-
-def plan_settings(path: Path | None, flags: dict[str, Any]) -> Planning:
-    """The settings of `netdp plan`."""
-    settings = _load("plan", path, flags)
-    assert isinstance(settings, Planning)
-    settings.check()
-    settings.check_links()
-    return settings
-
-
 def parties(graph: Graph, named: list[int | str]) -> list[int | str]:
     """Parties as typed, each found in the graph: their names where the graph has names, else their numbers.
 
@@ -553,8 +461,14 @@ def found(protocol: Protocol, named: list[int | str]) -> list[int | str]:
 
 
 def users(graph: str) -> int:
-    """N of complete:N or ring:N, where no graph has to be built."""
-    size = graph.partition(":")[2]
+    """How many users there are: N of complete:N or ring:N, where no graph has to be built, else the graph's parties.
+
+    >>> users("complete:1000000"), users("hypercube:3")
+    (1000000, 8)
+    """
+    family, _, size = graph.partition(":")
+    if family not in ("complete", "ring"):
+        return graphs.parse(graph).n
     try:
         return int(size)
     except ValueError:
@@ -568,77 +482,7 @@ def _numbers(named: list[int | str]) -> list[int | str]:
         raise InvalidValue(f"users have numbers here, got {named!r}") from None
 
 
-def _named(values: dict[str, Any]) -> str:
-    """The name of the protocol."""
-    name = values.get("protocol", "gossip")
-    if name not in CATALOGUE:
-        close = get_close_matches(str(name), CATALOGUE, n=1)
-        hint = f" (did you mean {close[0]!r}?)" if close else ""
-        raise InvalidValue(f"unknown protocol {name!r}{hint}; choose one of {', '.join(CATALOGUE)}")
-    return str(name)
-
-
-def _load(command: str, path: Path | None, flags: dict[str, Any]) -> Settings:
-    """The settings of the file, if any, with the flags that were given on top."""
-    written = _read(path) if path is not None else {}
-    for key in _FILES:
-        file = written.get(key)
-        if path is not None and isinstance(file, str) and (path.parent / file).is_file():
-            written[key] = str(path.parent / file)
-    values = {**written, **flags}
-    name = _named(values)
-    if "graph" not in values:
-        raise _missing("graph")
-    graph = values["graph"]
-    model = _model(command, name, CATALOGUE[name].way(graph if isinstance(graph, str) else ""))
-    words = f"a plan of {subject(name, graph)}" if command == "plan" else subject(name, graph)
-    known = model.flags()
-    for key in values:
-        if key in known:
-            continue
-        if key in flags:
-            raise InvalidValue(
-                f"--{key} does not belong to {words}; it takes: {', '.join(f'--{k}' for k in known[: -len(Settings.model_fields)])}"
-            )
-        assert path is not None
-        elsewhere = _somewhere(command)
-        close = get_close_matches(str(key), known, n=1)
-        problem = f"{key!r} does not belong to {words}" if key in elsewhere else f"unknown key {key!r}"
-        hint = f" (did you mean {close[0]!r}?)" if close and key not in elsewhere else ""
-        raise FileFormatError(path, None, f"{problem}{hint}; {words} takes: {', '.join(known)}")
-    try:
-        return model.model_validate(values)
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = str(first["loc"][0])
-        if first["type"] == "missing":
-            raise _missing(key) from None
-        problem = f"{key} = {first['input']!r}: {first['msg'].removeprefix('Value error, ')}"
-        if path is not None and key not in flags:
-            raise FileFormatError(path, None, problem) from None
-        raise InvalidValue(problem) from None
-
-
-def _somewhere(command: str) -> set[str]:
-    """What some protocol takes."""
-    ways = [(name, way) for name, entry in CATALOGUE.items() for way in entry.ways.values()]
-    return {flag for name, way in ways for flag in _model(command, name, way).flags()}
-
-
-def _missing(key: str) -> InvalidValue:
-    flag = "GRAPH" if key == "graph" else f"--{key}"
-    example = f" (for example {_EXAMPLES[key]})" if key in _EXAMPLES else ""
-    return InvalidValue(f"{key} is missing; give {flag}{example} or set it in a --config file")
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(_text(path))
-    except tomllib.TOMLDecodeError as error:
-        raise FileFormatError(path, None, f"is not valid TOML: {error}") from None
-
-
-def _text(path: Path) -> str:
+def text_of(path: Path) -> str:
     try:
         return path.read_text("utf-8")
     except OSError as error:

@@ -1,0 +1,116 @@
+"""`loss.plot()` and `graph.plot()`: pictures of values, for notebooks and papers."""
+
+from __future__ import annotations
+
+from textwrap import fill
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from netdp.errors import InvalidValue
+from netdp.graphs import Graph
+from netdp.numerics.checks import positive
+from netdp.privacy import Guarantee
+from netdp.privacy.readable import readable
+
+from .curves import curves_of, draw_curves, draw_losses
+from .files import needs_matplotlib
+from .heat import Heat, draw_heat
+from .network import draw_network, legend_entries
+from .scale import Scale, scientific
+
+if TYPE_CHECKING:
+    from .figures import Picture
+
+
+def plot_graph(graph: Graph) -> Picture:
+    """The graph with its links, and its names where there are few."""
+    needs_matplotlib()
+    from .figures import COLUMN, Picture, paper_style
+
+    with paper_style():
+        figure = Picture(figsize=(COLUMN, COLUMN))
+        axes = figure.subplots()
+        draw_network(axes, graph, inches=COLUMN * 0.9)
+        axes.set_title(fill(f"{graph.name}: {graph.n:,} parties, {graph.m:,} links", 60))
+    return figure
+
+
+def plot_loss(loss: Guarantee, graph: Graph | None = None, delta: float = 1e-6) -> Picture:
+    """The network coloured by the loss where it is known; all pairs as a heat map; else losses in order, or ε against δ."""
+    needs_matplotlib()
+    positive("delta", delta)
+    epsilon = np.asarray(loss.epsilon(delta))
+    if epsilon.ndim == 2:
+        return _pairs(loss, epsilon, delta)
+    network = loss.network if graph is None else graph
+    if graph is not None and graph.n != epsilon.size:
+        raise InvalidValue(
+            f"the loss is about {epsilon.size} parties and {graph!r} has {graph.n}; give the graph it was run on"
+        )
+    if network is not None and network.n == epsilon.size:
+        return _network(loss, network, epsilon, delta)
+    known = epsilon[~np.isnan(epsilon)]
+    if known.size > 1 and known.max() > known.min() * (1 + 1e-9):
+        return _in_order(loss, epsilon, delta)
+    return _curve(loss, delta)
+
+
+def _title(loss: Guarantee, delta: float, width: int) -> str:
+    worst = readable(loss.worst_epsilon(delta))
+    stated = f"ε ≤ {worst} at δ = {scientific(delta)}".replace(" ", "\u00a0")
+    return fill(f"{loss.observers.words}: {stated} ({loss.claim.value})", width)
+
+
+def _network(loss: Guarantee, graph: Graph, epsilon: np.ndarray, delta: float) -> Picture:
+    from .figures import Picture, paper_style
+
+    scale = Scale.of([epsilon], {})
+    found = () if loss.found is None else loss.found.observers.parties
+    with paper_style():
+        figure = Picture(figsize=(4.2, 4.5))
+        network, bar = figure.subplots(2, 1, height_ratios=(1, 0.035))
+        draw_network(network, graph, epsilon, scale, loss.observers.parties, found=found, inches=3.9)
+        if entries := legend_entries(epsilon, loss.observers.parties, found):
+            network.legend(handles=entries, loc="lower left", bbox_to_anchor=(0.0, -0.06), ncols=3, handletextpad=0.2)
+        figure.suptitle(_title(loss, delta, 66), fontsize=8, x=0.02, ha="left")
+        scale.bar(bar, delta, [epsilon])
+    return figure
+
+
+def _pairs(loss: Guarantee, epsilon: np.ndarray, delta: float) -> Picture:
+    from .figures import Picture, paper_style
+
+    scale = Scale.of([epsilon], {})
+    with paper_style():
+        figure = Picture(figsize=(4.2, 4.6))
+        square, bar = figure.subplots(2, 1, height_ratios=(1, 0.035))
+        draw_heat(square, Heat(np.arange(len(epsilon)), epsilon, complete=True), scale, loss.names)
+        figure.suptitle(_title(loss, delta, 66), fontsize=8, x=0.02, ha="left")
+        entries = [entry for entry in legend_entries(epsilon, ()) if entry is not None]
+        if entries:
+            square.legend(handles=entries, loc="lower left", bbox_to_anchor=(0.0, 1.06), ncols=2, handletextpad=0.2)
+        scale.bar(bar, delta, [epsilon])
+    return figure
+
+
+def _in_order(loss: Guarantee, epsilon: np.ndarray, delta: float) -> Picture:
+    from .figures import COLUMN, Picture, paper_style
+
+    with paper_style():
+        figure = Picture(figsize=(COLUMN, 2.5))
+        axes = figure.subplots()
+        draw_losses(axes, epsilon, delta, {})
+        axes.set_title(_title(loss, delta, 60), loc="left")
+    return figure
+
+
+def _curve(loss: Guarantee, delta: float) -> Picture:
+    from .figures import COLUMN, Picture, paper_style
+
+    with paper_style():
+        figure = Picture(figsize=(COLUMN, 2.6))
+        axes = figure.subplots()
+        draw_curves(axes, curves_of(loss, {}), delta)
+        axes.set_title(_title(loss, delta, 60), loc="left")
+    return figure

@@ -1,0 +1,403 @@
+"""What the page asks: a network, what its observers learn, all pairs, a plan for a target; every number from the accountants.
+
+A *state* is what the page holds: the very names of the flags of `netdp account` (graph, protocol, rounds, sigma, observer …), so
+the page, the command line and Python cannot disagree; `netdp.settings` reads it and refuses what a protocol does not know.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from netdp.accounting import account
+from netdp.engine import engine
+from netdp.errors import InvalidValue, Unsupported
+from netdp.graphs import Graph
+from netdp.numerics.arrays import FloatArray, Progress
+from netdp.peers.study import Study
+from netdp.peers.study.sections import is_fixed
+from netdp.planning import Plan, calibrate
+from netdp.privacy import Guarantee
+from netdp.privacy.readable import readable
+from netdp.protocols import Gossip, Protocol
+from netdp.report.accuracy import at_the_same_privacy, error_dict, error_words
+from netdp.report.comparison import Comparison, compare
+from netdp.report.heat import any_heat_map, heat_map
+from netdp.report.summary import Summary, summarise
+from netdp.settings.catalogue import CATALOGUE, RENAMED, Way
+from netdp.settings.loading import account_settings, flags_of, plan_settings
+from netdp.settings.models import Accounting, protocol_fields, turns_of, users
+from netdp.settings.plans import planned
+from netdp.utility import ExpectedError
+
+from . import copied
+from .networks import Networks, crowd, drawn
+
+BESIDES = ("graph", "protocol", "observer", "colluders", "delta")
+"""What a state says besides the settings of its protocol."""
+STUDY = "@study"
+"""What the page calls the graph of the study it was opened with."""
+
+State = dict[str, Any]
+
+
+class Explorer:
+    """The accountants, behind one page."""
+
+    def __init__(self, study: Study | None = None) -> None:
+        self.networks = Networks()
+        self.study = study
+        self.first: State = {
+            "graph": "hypercube:6", "protocol": "gossip", "rounds": 20, "sigma": 4.0, "masks": 0.0, "observer": ["0"],
+        }  # fmt: skip
+        if study is not None:
+            self.first = self._of_study(study)
+
+    def _of_study(self, study: Study) -> State:
+        protocol = study.protocol()
+        for name, entry in CATALOGUE.items():
+            for family, way in entry.ways.items():
+                if way.protocol != type(protocol).__name__:
+                    continue
+                if way.first == "users" and family:
+                    return {
+                        "graph": f"{family}:{protocol.n}", "protocol": name, **settings_of(protocol, way),
+                        "delta": study.privacy.delta, "observer": ["0"],
+                    }  # fmt: skip
+                self.networks.keep(STUDY, study.network.graph or "edges.csv", study.graph)
+                looks = {} if protocol.roles else {"observer": [study.names[0]]}
+                return {
+                    "graph": STUDY, "protocol": name, **settings_of(protocol, way), "delta": study.privacy.delta, **looks,
+                }  # fmt: skip
+        raise InvalidValue(
+            f"the studio cannot explore {type(protocol).__name__}, which this study runs; watch it instead"
+        )
+
+    # ── what is asked ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def network(self, state: State) -> dict[str, Any]:
+        """The graph, to be drawn."""
+        name, way = self._way(state)
+        if way.first == "users" and name.partition(":")[0] == "complete" and not self.networks.known(name):
+            return crowd(users(name))
+        called, graph = self.networks.get(_drawn_name(name, way))
+        return drawn(self.networks, called, graph)
+
+    def account(self, state: State, progress: Progress | None = None) -> dict[str, Any]:
+        """What the observers learn about everybody."""
+        settings, protocol = self._settled(state)
+        with engine("threads"):
+            if isinstance(protocol, Gossip) and settings.colluders is None:
+                return _of_gossip(summarise(protocol, settings.observers(protocol), settings.delta, progress))
+            observers = None if settings.colluders is not None else settings.observers(protocol)
+            return _of_any(compare(protocol, observers, settings.delta, progress, colluders=settings.colluders))
+
+    def pairs(self, state: State, progress: Progress | None = None) -> dict[str, Any]:
+        """What each party alone learns about each other one: all pairs, or a sample of a large network."""
+        settings, protocol = self._settled(state)
+        with engine("threads"):
+            if isinstance(protocol, Gossip):
+                return heat_map(protocol, settings.delta, progress).to_dict()
+            alone: Any = protocol.roles or (0 if protocol.network is None else protocol.network.label(0))
+            heat = any_heat_map(protocol, account(protocol, alone, progress=progress), progress, delta=settings.delta)
+        if heat is None:
+            raise Unsupported(
+                "No picture of all pairs: all pairs are alike, nobody alone sees anything, or there are too many parties for this "
+                "protocol. `netdp account --who-learns-most` looks at single observers"
+            )
+        return heat.to_dict()
+
+    def plan(self, state: State, epsilon: float, only_noise: bool, progress: Progress | None = None) -> dict[str, Any]:
+        """Settings that meet a target with the least error: the noise alone, or everything that a planner chooses."""
+        settings, protocol = self._settled(state)
+        name, way = str(state.get("protocol", "gossip")), settings.way
+        colluders = settings.colluders or max(1, len(settings.observer or ()))
+        with engine("threads"):
+            if only_noise:
+                options: dict[str, Any] = {} if colluders == 1 else {"colluders": colluders}
+                found = calibrate(protocol, epsilon, settings.delta, **options)
+                return {
+                    "settings": settings_of(found, way), "options": [], "notes": [],
+                    "holds": f"against any {colluders} parties together" if colluders > 1 else "against every single party",
+                }  # fmt: skip
+            flags = set(flags_of("plan", name, settings.graph))
+            asked = {key: value for key, value in self._called(state).items() if key in flags and key != "observer"}
+            asked |= {"epsilon": epsilon} if "epsilon" in flags else {}
+            if "epsilon" in asked:
+                asked.pop("epsilon0", None)
+            asked |= {"colluders": colluders} if "colluders" in flags and colluders > 1 else {}
+            wanted = plan_settings(None, asked)
+            if (graph := self._at_hand(state)) is not None:
+                wanted.on(graph)
+            return _of_plan(planned(wanted, progress), way)
+
+    def words(self, state: State) -> dict[str, str]:
+        """The state as a command line and as Python."""
+        settings, protocol = self._settled(state)
+        observers = None if settings.colluders is not None else settings.observers(protocol)
+        uploaded = self.networks.known(str(state.get("graph")))
+        return {
+            "command": copied.command_line(self._typed(state)),
+            "python": copied.python(settings, protocol, observers, uploaded),
+        }
+
+    def draft(self, state: State, epsilon: float | None, progress: Progress | None = None) -> dict[str, str]:
+        """The state as a study file: promised is the target, or what is certified now."""
+        settings, protocol = self._settled(state)
+        colluders = settings.colluders or len(settings.observer or ())
+        with engine("threads"):
+            if epsilon is None:
+                against: dict[str, Any] = {"colluders": colluders} if colluders > 1 else {}
+                who = None if against else settings.observers(protocol)
+                epsilon = account(protocol, who, progress=progress, **against).worst_epsilon(settings.delta)
+                epsilon = float(f"{epsilon * 1.0005:.4g}") if math.isfinite(epsilon) else epsilon
+            about = copied.command_line(self._typed(state))
+            graph: str | Graph | None = protocol.network
+            if graph is not None and not self.networks.known(str(state["graph"])) and is_fixed(settings.graph):
+                graph = settings.graph  # one line instead of all edges
+            return {"study": copied.study(protocol, graph, epsilon, settings.delta, colluders, about)}
+
+    def edges(self, state: State) -> dict[str, str]:
+        """The graph as an edge list, for those who have it only here."""
+        called, graph = self.networks.get(_drawn_name(*self._way(state)))
+        lines = ["from,to", *(f"{_cell(graph.label(u))},{_cell(graph.label(v))}" for u, v in graph.edges().tolist())]
+        return {"name": f"{called.partition(':')[0].removesuffix('.csv')}.csv", "text": "\n".join(lines) + "\n"}
+
+    # ── from a state to a protocol ─────────────────────────────────────────────────────────────────────────────────
+
+    def _way(self, state: State) -> tuple[str, Way]:
+        """The graph as the page calls it, and the protocol's way on it."""
+        name, protocol = state.get("graph"), state.get("protocol", "gossip")
+        if not isinstance(name, str) or not name.strip():
+            raise InvalidValue("graph is missing; pick one")
+        if protocol not in CATALOGUE:
+            raise InvalidValue(f"unknown protocol {protocol!r}; choose one of {', '.join(CATALOGUE)}")
+        return name, CATALOGUE[protocol].way(self.networks.called(name))
+
+    def _called(self, state: State) -> State:
+        """The state as flags: a graph is called as on a command line, and nothing but the protocol's settings is let in."""
+        name, way = self._way(state)
+        allowed = {*BESIDES, *(field.replace("_", "-") for field in protocol_fields(way))}
+        for key in state:
+            if key not in allowed:
+                raise InvalidValue(f"{key!r} is no setting of {state.get('protocol', 'gossip')} on {name}")
+        made = {key: value for key, value in state.items() if value is not None and value != []}
+        return {**made, "graph": self.networks.called(name)}
+
+    def _typed(self, state: State) -> State:
+        """The state as one would type it: parties of a study that is on a named graph have numbers there."""
+        flags, name = self._called(state), str(state["graph"])
+        if name == STUDY and self.study is not None and self.study.network.graph is not None and "observer" in flags:
+            number = {party: u for u, party in enumerate(self.study.names)}
+            flags["observer"] = [number.get(party, party) for party in flags["observer"]]
+        return flags
+
+    def _at_hand(self, state: State) -> Graph | None:
+        name, way = self._way(state)
+        if way.first not in ("graph", "users") or (way.first == "users" and not self.networks.known(name)):
+            return None
+        return self.networks.get(name)[1]
+
+    def _settled(self, state: State) -> tuple[Accounting, Protocol]:
+        settings = account_settings(None, self._called(state))
+        self.networks.check(str(state["graph"]), settings.way.first)
+        graph = self._at_hand(state)
+        if graph is not None:
+            settings.on(graph)
+        return settings, settings.made()
+
+
+def settings_of(protocol: Protocol, way: Way) -> State:
+    """A protocol as settings: what differs from its defaults, by the names of the flags."""
+    made: State = {}
+    back = {new: old for old, new in RENAMED.items()}
+    for name, (_, default) in protocol_fields(way).items():
+        if way.first == "graphs" and name == "rounds":
+            continue
+        value = getattr(protocol, back.get(name, name))
+        value = value.item() if isinstance(value, np.generic) else value
+        if isinstance(value, bool | int | float | str) and value != default:
+            made[name.replace("_", "-")] = value
+    return made
+
+
+def _cell(label: Any) -> str:
+    text = str(label)
+    return '"' + text.replace('"', '""') + '"' if any(sign in text for sign in ',;" \t') else text
+
+
+def _drawn_name(name: str, way: Way) -> str:
+    """Which graph is drawn: of those that are taken in turns the first."""
+    return turns_of(name)[0] if way.first == "graphs" else name
+
+
+# ── answers ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _of_gossip(summary: Summary) -> dict[str, Any]:
+    """Gossip by distance: the formula, plain gossip, as chosen."""
+    header, cells = summary.table()
+    rows = [
+        {
+            "hops": int(row.group), "parties": row.parties, "published": row.published.worst_epsilon,
+            "plain": row.plain.worst_epsilon, "chosen": row.chosen.worst_epsilon,
+        }
+        for row in summary.rows
+    ]  # fmt: skip
+    return {
+        **_answer(summary.chosen, summary.delta, summary.protocol, summary.error, summary.question),
+        "distances": summary.distances.tolist(),
+        "by_distance": _finite(rows),
+        "table": {"header": header, "rows": cells},
+        "local": _number(summary.local_epsilon),
+        "curator": _number(summary.curator_epsilon),
+        "published": _number(summary.everyone.published.worst_epsilon),
+        "warning": "The published formula is below the exact loss at some distance: it is no bound."
+        if summary.published_fails
+        else None,
+    }
+
+
+def _of_any(comparison: Comparison) -> dict[str, Any]:
+    """Any other protocol beside its alternatives; by distance where there is a network."""
+    certified, delta, protocol = comparison.certified, comparison.delta, comparison.protocol
+    others = {name: one for name, one in comparison.alternatives.items() if isinstance(one, Guarantee)}
+    reasons = {name: one for name, one in comparison.alternatives.items() if isinstance(one, str)}
+    worst = {name: one.worst_epsilon(delta) for name, one in others.items()}
+    distances = _distances(protocol, certified)
+    published = next((others[name] for name in others if name.startswith("published")), None)
+    rows = [] if distances is None else _by_distance(distances, certified, published, delta)
+    names = [certified.claim.label, *comparison.alternatives]
+    figures = [
+        readable(certified.worst_epsilon(delta)),
+        *(readable(worst[n]) if n in worst else "–" for n in names[1:]),
+    ]
+    table: dict[str, Any] = {
+        "header": ["", "worst ε", ""],
+        "rows": [[n, figure, reasons.get(n, "")] for n, figure in zip(names, figures, strict=True)],
+    }
+    if rows:
+        shown = [row for row in rows if row["chosen"] is not None]
+        names, figures = map(
+            list, zip(*((n, f) for n, f in zip(names, figures, strict=True) if n not in reasons), strict=True)
+        )
+        table = {"header": ["hops away", "parties", *names], "rows": []}
+        for row in shown:
+            beside = [
+                _readable(row["published"]) if name.startswith("published") else figure
+                for name, figure in zip(names[1:], figures[1:], strict=True)
+            ]
+            table["rows"].append([str(row["hops"]), f"{row['parties']:,}", _readable(row["chosen"]), *beside])
+        table["rows"].append(["worst", f"{sum(row['parties'] for row in shown):,}", *figures])
+    return {
+        **_answer(certified, delta, protocol, comparison.error, comparison.question),
+        "distances": None if distances is None else distances.tolist(),
+        "by_distance": rows,
+        "table": table,
+        "local": _number(worst.get("local DP", math.nan)),
+        "curator": _number(next((worst[n] for n in worst if n.startswith("trusted")), math.nan)),
+        "published": None if published is None else _number(published.worst_epsilon(delta)),
+        "warning": None,
+        "reasons": reasons if rows else {},
+    }
+
+
+def _answer(
+    loss: Guarantee, delta: float, protocol: Protocol, error: ExpectedError | str, question: str
+) -> dict[str, Any]:
+    """What all answers say; ε is written out in full, as `netdp account --json` does."""
+    worst = loss.worst_epsilon(delta)
+    return {
+        "question": question,
+        "about": protocol.describe(),
+        "observers": list(loss.observers.parties),
+        "roles": list(loss.observers.roles),
+        "against": loss.observers.words,
+        "found": None if loss.found is None else loss.found.sentence(delta),
+        "delta": delta,
+        "epsilon": [_number(e) for e in np.asarray(loss.epsilon(delta)).tolist()],
+        "worst": _number(worst),
+        "worst_words": readable(worst),
+        "factor": None if loss.factor is None else {"worst": _number(loss.worst), "mean": _number(loss.mean_factor)},
+        "claim": loss.claim.value,
+        "label": loss.claim.label,
+        "certified": loss.is_certified,
+        "meaning": loss.claim.meaning,
+        "unit": loss.unit.value,
+        "adjacency": loss.adjacency.value,
+        "assumptions": list(loss.assumptions),
+        "references": list(loss.references),
+        "error": error_dict(error),
+        "error_words": error_words(protocol, error),
+        "same_privacy": at_the_same_privacy(protocol, error, worst, delta),
+    }
+
+
+def _distances(protocol: Protocol, loss: Guarantee) -> np.ndarray[Any, np.dtype[np.int32]] | None:
+    network, parties = protocol.network, loss.observers.parties
+    return None if network is None or not parties else network.distances(parties)
+
+
+def _by_distance(
+    distances: np.ndarray[Any, np.dtype[np.int32]], certified: Guarantee, published: Guarantee | None, delta: float
+) -> list[dict[str, Any]]:
+    losses = [(certified, "chosen")] + ([] if published is None else [(published, "published")])
+    epsilons = {name: np.asarray(one.epsilon(delta)) for one, name in losses}
+    rows = []
+    for hops in range(1, int(distances.max(initial=0)) + 1):
+        members = distances == hops
+        row: dict[str, Any] = {"hops": hops, "parties": int(members.sum()), "published": None, "plain": None}
+        row |= {name: _number(_worst(epsilon[members])) for name, epsilon in epsilons.items()}
+        rows.append(row)
+    return rows
+
+
+def _worst(values: FloatArray) -> float:
+    counted = values[~np.isnan(values)]
+    return float(counted.max()) if counted.size else math.nan
+
+
+def _of_plan(plan: Plan | Comparison, way: Way) -> dict[str, Any]:
+    """What a planner found: settings for the sliders, and the ways it compared."""
+    if isinstance(plan, Comparison):
+        return {
+            "settings": settings_of(plan.protocol, way), "options": [], "notes": [],
+            "holds": f"against {plan.certified.observers.words}",
+        }  # fmt: skip
+    options = [
+        {
+            "name": option.name,
+            "settings": settings_of(option.protocol, way) if type(option.protocol).__name__ == way.protocol else None,
+            "epsilon": readable(plan.worst_epsilon(option)),
+            "claim": option.guarantee.claim.value,
+            "error": readable(option.rmse),
+            "curators": readable(option.rmse / plan.curator_rmse) if plan.curator_rmse > 0 else "–",
+            "chosen": option is plan.best,
+        }
+        for option in plan.options
+    ]
+    usable = [one for one in options if one["settings"] is not None]
+    best = next((one for one in usable if one["chosen"]), usable[0] if usable else None)
+    if best is None:
+        raise InvalidValue("no way that the planner found runs on this graph; choose only the noise")
+    return {
+        "settings": best["settings"], "options": options, "holds": plan.holds, "notes": list(plan.notes),
+        "local": readable(plan.local_rmse), "curator": readable(plan.curator_rmse),
+    }  # fmt: skip
+
+
+def _number(value: float) -> float | str | None:
+    """For JSON: nan is nothing, inf a word."""
+    if math.isnan(value):
+        return None
+    return "inf" if math.isinf(value) else value
+
+
+def _readable(value: float | str | None) -> str:
+    return "–" if value is None else readable(math.inf if value == "inf" else float(value))
+
+
+def _finite(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{k: _number(v) if isinstance(v, float) else v for k, v in row.items()} for row in rows]
