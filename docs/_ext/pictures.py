@@ -44,9 +44,9 @@ def three_ways() -> str:
     masked = netdp.calibrate(netdp.MaskedSum(network(), sigma=1.0), epsilon=1.0, delta=DELTA, colluders=1)
     plan = netdp.plan(network(), epsilon=1.0, delta=DELTA)
     cases = [
-        ("trusted curator", "everybody shows its value to one", "the curator", plan.curator_rmse),
-        ("local DP", "everybody publishes a noisy value", "nobody", plan.local_rmse),
-        ("a network", "noisy values under masks, to neighbours", "nobody", netdp.expected_error(masked).rmse),
+        ("trusted curator", "all show their values to one", "the curator", plan.curator_rmse),
+        ("local DP", "all publish noisy values", "nobody", plan.local_rmse),
+        ("a network", "noise and masks, to neighbours", "nobody", netdp.expected_error(masked).rmse),
     ]
     parts = []
     for k, (name, how, trusted, error) in enumerate(cases):

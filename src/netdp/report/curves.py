@@ -10,6 +10,7 @@ import numpy as np
 
 from netdp.numerics.arrays import FloatArray
 from netdp.privacy import GaussianCurve, Guarantee
+from netdp.privacy.readable import readable
 
 from .scale import plain, raised, scientific, ticks_between
 
@@ -38,6 +39,13 @@ def worst_curve(loss: Guarantee, deltas: FloatArray = DELTAS) -> FloatArray:
     return np.array([loss.worst_epsilon(float(delta)) for delta in deltas])
 
 
+def stated(loss: Guarantee, delta: float) -> str:
+    """The worst ε with its claim, for a title, not to be broken: an estimate bounds nothing."""
+    sign = "≤" if loss.is_certified else "≈"
+    words = f"ε {sign} {readable(loss.worst_epsilon(delta))} at δ = {scientific(delta)}"
+    return words.replace(" ", "\u00a0") + f" ({loss.claim.value})"
+
+
 def curves_of(loss: Guarantee, alternatives: Mapping[str, Guarantee | str]) -> dict[str, FloatArray]:
     """ε against `DELTAS` by name, the loss in question first; those that are nowhere finite are left out."""
     named = {loss.claim.label: loss, **{k: v for k, v in alternatives.items() if not isinstance(v, str)}}
@@ -60,7 +68,7 @@ def draw_curves(axes: Any, curves: Mapping[str, FloatArray], delta: float) -> No
     if not curves:
         axes.text(0.5, 0.5, "no finite ε at any δ", transform=axes.transAxes, ha="center", va="center")
     else:
-        below(axes, columns=2)
+        below(axes, columns=2 if sum(sorted(map(len, curves))[-2:]) < 50 else 1)
 
 
 def below(axes: Any, columns: int, inches: float = 0.42) -> None:

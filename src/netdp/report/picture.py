@@ -24,13 +24,13 @@ from netdp.privacy.readable import readable
 from netdp.protocols import Protocol
 
 from .comparison import Comparison
-from .curves import DELTAS, curves_of, draw_curves, draw_losses
+from .curves import DELTAS, curves_of, draw_curves, draw_losses, stated
 from .files import picture_path, write_picture
 from .heat import Heat, any_heat_map, draw_heat, short
 from .heat import heat_map as heat_map  # the studio draws it, too
 from .layout import placed
 from .network import draw_network, legend_entries
-from .scale import COLOURS, Scale, scientific
+from .scale import COLOURS, Scale
 from .summary import Summary
 
 if TYPE_CHECKING:
@@ -194,10 +194,7 @@ def drawn(shown: Shown) -> Picture:
 
 
 def _headline(shown: Shown, width: int) -> str:
-    loss, worst = shown.loss, readable(shown.loss.worst_epsilon(shown.delta))
-    stated = f"ε ≤ {worst} at δ = {scientific(shown.delta)}".replace(" ", "\u00a0")
-    against = f"Against {loss.observers.words}: {stated} ({loss.claim.value})"
-    return fill(f"{shown.title}. {against}", width)
+    return fill(f"{shown.title}. Against {shown.loss.observers.words}: {stated(shown.loss, shown.delta)}", width)
 
 
 # ── as a page ─────────────────────────────────────────────────────────────────────────────────────────────────────────

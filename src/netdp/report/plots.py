@@ -11,13 +11,12 @@ from netdp.errors import InvalidValue
 from netdp.graphs import Graph
 from netdp.numerics.checks import positive
 from netdp.privacy import Guarantee
-from netdp.privacy.readable import readable
 
-from .curves import curves_of, draw_curves, draw_losses
+from .curves import curves_of, draw_curves, draw_losses, stated
 from .files import needs_matplotlib
 from .heat import Heat, draw_heat
 from .network import draw_network, legend_entries
-from .scale import Scale, scientific
+from .scale import Scale
 
 if TYPE_CHECKING:
     from .figures import Picture
@@ -57,9 +56,7 @@ def plot_loss(loss: Guarantee, graph: Graph | None = None, delta: float = 1e-6) 
 
 
 def _title(loss: Guarantee, delta: float, width: int) -> str:
-    worst = readable(loss.worst_epsilon(delta))
-    stated = f"ε ≤ {worst} at δ = {scientific(delta)}".replace(" ", "\u00a0")
-    return fill(f"{loss.observers.words}: {stated} ({loss.claim.value})", width)
+    return fill(f"{loss.observers.words}: {stated(loss, delta)}", width)
 
 
 def _network(loss: Guarantee, graph: Graph, epsilon: np.ndarray, delta: float) -> Picture:
