@@ -6,7 +6,7 @@ import shlex
 import numpy as np
 import pytest
 
-from netdp.errors import InvalidValue, NetdpError
+from netdp.errors import InvalidValue, NetdpError, Unsupported
 from netdp.peers.study import Study
 from netdp.peers.study.task import Task
 from netdp.privacy import Claim
@@ -143,6 +143,10 @@ def test_a_study_to_begin_with(tmp_path):
     two = explorer.first | {"observer": ["bob", "cy"]}
     assert "-o 1 -o 2" in explorer.words(two)["command"]  # on ring:3, parties have numbers
     assert explorer.edges(two)["text"].splitlines()[1] == "ann,bob"
+    gaussian = [row for row in explorer.account(two)["study_errors"]["rows"] if row["law"] != "Laplace noise"]
+    assert [row["way"] for row in gaussian] == ["local DP", "this study", "trusted curator"]
+    assert gaussian[0]["times"] > gaussian[1]["times"] > gaussian[2]["times"] == 1
+    assert "study_errors" not in explorer.account(two | {"sigma": 9.0})  # another protocol than the study's
 
 
 @pytest.mark.parametrize(
@@ -209,3 +213,23 @@ def _refusal(explorer, state):
     except NetdpError as refusal:
         return str(refusal)
     return ""
+
+
+def test_all_pairs_are_what_single_observers_learn():
+    """Whatever the order in which parties are shown."""
+    explorer, state = Explorer(), GOSSIP | {"graph": "geometric:30,0.3,seed=2"}
+    told = explorer.pairs(state)
+    assert told["complete"]
+    assert sorted(told["parties"]) == list(range(30))
+    assert told["parties"] != list(range(30))  # linked parties stand beside each other
+    for v in (0, 7):
+        column = [row[told["parties"].index(v)] for row in told["epsilon"]]
+        alone = explorer.account(state | {"observer": [str(v)]})["epsilon"]
+        for u, shown in zip(told["parties"], column, strict=True):
+            assert (shown is None) == (alone[u] is None) == (u == v)
+            assert u == v or alone[u] * (1 - 1e-9) <= shown <= 1.01 * alone[u]  # rounded up
+
+
+def test_no_picture_of_pairs_that_are_alike():
+    with pytest.raises(Unsupported, match="all pairs are alike"):
+        Explorer().pairs({"graph": "ring:9", "protocol": "masked", "sigma": 1.0})

@@ -120,13 +120,37 @@ def test_a_hostile_upload_leaves_the_page_as_it_was(page, tmp_path):
     assert page.find_elements("css selector", "#names img, .tip img, table img") == []
 
 
-def test_a_target_turns_the_sliders(page, netdp_json):
-    choose(page, "target", 0.5)
-    after(page, lambda: find(page, "plan").click())
+def test_a_target_turns_the_sliders_by_itself(page, netdp_json):
+    after(page, lambda: choose(page, "target", 0.5))
     said = same_as_the_command(page, netdp_json)
     assert max(e for e in said["epsilon"] if e is not None) <= 0.5
     assert float(find(page, "set-masks").get_attribute("value")) > 0
     assert "trusted curator" in find(page, "plan-options").text
+    masks = float(find(page, "set-masks").get_attribute("value"))
+    choose(page, "target", 0.25)  # leaving the box for a button: the button decides
+    after(page, lambda: find(page, "only-noise").click())
+    assert float(find(page, "set-masks").get_attribute("value")) == masks
+    assert max(e for e in same_as_the_command(page, netdp_json)["epsilon"] if e is not None) <= 0.25
+    assert "every single party" in find(page, "plan-words").text
+    after(page, lambda: slide(page, "sigma", 0.2))  # what was planned is not what is shown any more
+    assert find(page, "plan-words").text == ""
+
+
+def test_an_estimate_is_not_called_a_bound(page):
+    assert "can learn at most" in find(page, "headline").text
+    after(page, lambda: choose(page, "protocol", "randomized"))
+    assert "at most" not in find(page, "headline").text
+    assert "it is NOT a bound" in find(page, "claim").text
+    assert "certified" not in find(page, "answer").text
+
+
+def test_errors_are_compared_in_as_many_dimensions(page):
+    """Local DP's error is √n times a curator's, of one number and of ten."""
+    after(page, lambda: choose(page, "protocol", "masked"))
+    page.execute_script("document.getElementById('more').open = true")
+    after(page, lambda: choose(page, "set-dimension", 10))
+    assert "×8.00" in find(page, "errors").text  # 64 parties
+    assert "×1.0" in find(page, "errors").text.split("as chosen")[1]
 
 
 @pytest.mark.parametrize("protocol", ["masked", "token", "shuffle", "descent"])

@@ -25,6 +25,7 @@ from netdp.protocols import Gossip, Protocol
 from netdp.report.accuracy import at_the_same_privacy, error_dict, error_words
 from netdp.report.comparison import Comparison, compare
 from netdp.report.heat import any_heat_map, heat_map
+from netdp.report.study.accuracy import comparison as study_errors
 from netdp.report.summary import Summary, summarise
 from netdp.settings.catalogue import CATALOGUE, RENAMED, Way
 from netdp.settings.loading import account_settings, flags_of, plan_settings
@@ -88,18 +89,25 @@ class Explorer:
     def account(self, state: State, progress: Progress | None = None) -> dict[str, Any]:
         """What the observers learn about everybody."""
         settings, protocol = self._settled(state)
+        delta, colluders = settings.delta, settings.colluders
         with engine("threads"):
-            if isinstance(protocol, Gossip) and settings.colluders is None:
-                return _of_gossip(summarise(protocol, settings.observers(protocol), settings.delta, progress))
-            observers = None if settings.colluders is not None else settings.observers(protocol)
-            return _of_any(compare(protocol, observers, settings.delta, progress, colluders=settings.colluders))
+            if isinstance(protocol, Gossip) and colluders is None:
+                answer = _of_gossip(summarise(protocol, settings.observers(protocol), delta, progress))
+            else:
+                observers = None if colluders is not None else settings.observers(protocol)
+                answer = _of_any(compare(protocol, observers, delta, progress, colluders=colluders))
+        if self.study is not None and _what_runs(state) == _what_runs(self.first):  # its task is known, too
+            answer["study_errors"] = {
+                "epsilon": self.study.privacy.epsilon, "delta": self.study.privacy.delta, **study_errors(self.study),
+            }  # fmt: skip
+        return answer
 
     def pairs(self, state: State, progress: Progress | None = None) -> dict[str, Any]:
         """What each party alone learns about each other one: all pairs, or a sample of a large network."""
         settings, protocol = self._settled(state)
         with engine("threads"):
             if isinstance(protocol, Gossip):
-                return heat_map(protocol, settings.delta, progress).to_dict()
+                return heat_map(protocol, settings.delta, progress).along(protocol.graph).to_dict()
             alone: Any = protocol.roles or (0 if protocol.network is None else protocol.network.label(0))
             heat = any_heat_map(protocol, account(protocol, alone, progress=progress), progress, delta=settings.delta)
         if heat is None:
@@ -107,7 +115,7 @@ class Explorer:
                 "No picture of all pairs: all pairs are alike, nobody alone sees anything, or there are too many parties for this "
                 "protocol. `netdp account --who-learns-most` looks at single observers"
             )
-        return heat.to_dict()
+        return (heat if protocol.network is None else heat.along(protocol.network)).to_dict()
 
     def plan(self, state: State, epsilon: float, only_noise: bool, progress: Progress | None = None) -> dict[str, Any]:
         """Settings that meet a target with the least error: the noise alone, or everything that a planner chooses."""
@@ -221,6 +229,11 @@ def settings_of(protocol: Protocol, way: Way) -> State:
         if isinstance(value, bool | int | float | str) and value != default:
             made[name.replace("_", "-")] = value
     return made
+
+
+def _what_runs(state: State) -> State:
+    """A state without who looks, and how closely."""
+    return {key: value for key, value in state.items() if key not in ("observer", "colluders", "delta")}
 
 
 def _cell(label: Any) -> str:

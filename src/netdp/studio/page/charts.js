@@ -54,6 +54,7 @@ function ticks(low, high) {
 
 export function errors(element, answer) {
   const same = answer.same_privacy;
+  if (answer.study_errors?.rows.length) { studyErrors(element, answer); return; }
   element.replaceChildren(el("p", {}, ...prose(answer.error_words)));
   if (!same) return;
   const bars = [["local", "local DP", same.local], ["chosen", "as chosen", same.ours], ["curator", "trusted curator", same.curator]];
@@ -64,6 +65,17 @@ export function errors(element, answer) {
     chart.append(svg("text", { x: 0, y: at + 22 }, words), svg("rect", { x: 130, y: at + 8, width, height: 18, rx: 4, class: key, stroke: "none" }), svg("text", { x: 138 + width, y: at + 22 }, `${say(value)}  (×${(value / same.curator).toPrecision(3)} curator)`));
   });
   element.append(chart, el("p", { className: "faint small" }, `Root mean squared errors of the three ways at the ε ${answer.certified ? "certified" : "estimated"} here: ε = ${answer.worst_words} at δ = ${answer.delta.toExponential()}.`));
+}
+
+// Of a study's own answer, in the units of its data.
+function studyErrors(element, { study_errors: { rows, notes, epsilon, delta } }) {
+  const cells = row => [row.way, row.law, row.error, `×${say(row.times)}`];
+  element.replaceChildren(
+    el("p", {}, `Predicted error of the study's answer, beside other ways to promise ε ≤ ${epsilon} at δ = ${delta.toExponential()}:`),
+    el("div", { className: "scroll", tabIndex: 0, role: "region", "aria-label": "Errors" }, el("table", {},
+      el("thead", {}, el("tr", {}, ...["way", "by", "error", "×curator"].map(cell => el("th", { scope: "col" }, cell)))),
+      el("tbody", {}, ...rows.map(row => el("tr", { className: row.way === "this study" ? "worst" : "" }, ...cells(row).map((cell, i) => i ? el("td", {}, cell) : el("th", { scope: "row" }, cell))))))),
+    ...notes.map(note => el("p", { className: "faint small" }, note)));
 }
 
 export function heat(canvas, pairs, scale) {

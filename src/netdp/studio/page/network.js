@@ -1,8 +1,10 @@
 // The network on a canvas: links once on a layer of their own, parties by colour; pan, zoom, hover, click, arrow keys.
-// Thirty thousand parties and two hundred thousand links stay fluid: links are drawn anew only when the view changes.
+// Thirty thousand parties and two hundred thousand links stay fluid: links are drawn anew only when the view changes, and while it
+// moves only some of them are.
 import { css } from "./dom.js";
 
 const PAD = 18, NEAR = 14;
+const MOVING = 20000;  // links that are drawn while the view moves
 const BATCH = 150;  // links that are drawn in one stroke do not darken each other, so a stroke has few
 
 export class Network {
@@ -50,17 +52,20 @@ export class Network {
     return [PAD + (this.positions[2 * u] * zoom + x) * room, PAD + ((1 - this.positions[2 * u + 1]) * zoom + y) * room];
   }
 
-  links() {
+  links(moving = false) {
     if (!this.positions || !this.side) return;
-    const context = this.layer.getContext("2d"), count = this.edges.length / 2;
+    clearTimeout(this.still);
+    if (moving) this.still = setTimeout(() => { this.links(); this.redraw(); }, 150);
+    const context = this.layer.getContext("2d"), all = this.edges.length / 2;
+    const step = moving ? Math.max(1, Math.ceil(all / MOVING)) : 1, count = Math.ceil(all / step);
     context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     context.clearRect(0, 0, this.side, this.side);
     context.strokeStyle = css("--edge");
-    context.lineWidth = count > 20000 ? 0.5 : 1;
-    context.globalAlpha = this.thinness(count, context.lineWidth);
+    context.lineWidth = all > 20000 ? 0.5 : 1;
+    context.globalAlpha = this.thinness(all, context.lineWidth / step);
     context.beginPath();
     for (let i = 0; i < count; i++) {
-      const [ax, ay] = this.at(this.edges[2 * i]), [bx, by] = this.at(this.edges[2 * i + 1]);
+      const [ax, ay] = this.at(this.edges[2 * i * step]), [bx, by] = this.at(this.edges[2 * i * step + 1]);
       context.moveTo(ax, ay); context.lineTo(bx, by);
       if (i % BATCH === BATCH - 1) { context.stroke(); context.beginPath(); }
     }
@@ -147,7 +152,7 @@ export class Network {
       const dx = event.clientX - this.drag.x, dy = event.clientY - this.drag.y, room = this.side - 2 * PAD;
       if (Math.abs(dx) + Math.abs(dy) > 4 || this.drag.far) {
         this.drag = { x: event.clientX, y: event.clientY, far: true };
-        this.view.x += dx / room; this.view.y += dy / room; this.links(); this.redraw();
+        this.view.x += dx / room; this.view.y += dy / room; this.links(true); this.redraw();
       }
       return;
     }
@@ -169,7 +174,7 @@ export class Network {
     const fx = event ? (event.clientX - box.left - PAD) / room : 0.5, fy = event ? (event.clientY - box.top - PAD) / room : 0.5;
     const zoom = Math.min(40, Math.max(1, this.view.zoom * factor)), f = zoom / this.view.zoom;
     this.view = zoom === 1 ? { zoom: 1, x: 0, y: 0 } : { zoom, x: fx - (fx - this.view.x) * f, y: fy - (fy - this.view.y) * f };
-    this.links(); this.redraw();
+    this.links(true); this.redraw();
   }
 
   key(event) {
