@@ -89,6 +89,29 @@ def test_a_plot_states_the_worst_epsilon_rounded_up(mpl):
     assert f"ε ≤ {readable(LOSS.worst_epsilon(1e-6))}" in words(LOSS.plot()).replace("\u00a0", " ")
 
 
+def test_an_estimate_is_stated_as_one(mpl):
+    guess = netdp.account(netdp.RandomizedGossip(netdp.graphs.ring(5), steps=4, sigma=4.0), 0)
+    said = words(guess.plot()).replace("\u00a0", " ")
+    assert "ε ≈ " in said
+    assert "≤" not in said
+
+
+def test_a_kind_of_picture_can_be_asked_for(mpl):
+    pairs = netdp.pairwise(netdp.Gossip(FLORENCE, rounds=4, sigma=4.0))
+    for loss in (LOSS, pairs):
+        assert "worst party" in words(loss.plot(kind="curve"))
+    assert "largest loss first" in words(LOSS.plot(kind="order"))
+    assert "observer v" in words(pairs.plot(kind="pairs"))
+    for loss, kind, way_out in (
+        (LOSS, "pie", "network, pairs, order, curve"),
+        (LOSS, "pairs", "netdp.pairwise"),
+        (pairs, "network", "netdp.account"),
+        (netdp.account(netdp.WalkSum(9, steps=20, sigma=4.0), 0), "network", "graph="),
+    ):
+        with pytest.raises(InvalidValue, match=way_out):
+            loss.plot(kind=kind)
+
+
 def test_without_the_library_the_way_out_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     for make in (LOSS.plot, FLORENCE.plot, PLAN.plot):

@@ -195,9 +195,9 @@ def hypercube(dimension: int) -> Graph:
     affordable(d * 2.0 ** min(d - 1, 1000), f"hypercube({d})")
     low = np.arange(2**d, dtype=np.int64)
     edges = [np.column_stack((u, u | bit)) for bit in (1 << np.arange(d)) for u in (low[low & bit == 0],)]
-    # A projection along d directions, each turned by 48° and 1.15 times as long as the one before: of such pairs one of those
-    # that keep nodes farthest apart, for 3 to 8 dimensions.
-    angles, lengths = np.deg2rad(48) * np.arange(d), 1.15 ** np.arange(d)
+    # A projection along d directions spread over a half circle, so that node 0 is at one end and its antipode at the other;
+    # lengths that differ by factors of 1.4 keep nodes apart (of the rules tried, nearly the farthest for 3 to 9 dimensions).
+    angles, lengths = np.pi * (np.arange(d) + 0.5) / d, 1.4 ** (np.arange(d) % 4)
     arms = lengths[:, None] * np.column_stack((np.cos(angles), np.sin(angles)))
     bits = ((low[:, None] >> np.arange(d)) & 1).astype(np.float64)
     return Graph.from_edges(

@@ -289,12 +289,13 @@ class Guarantee:
             out["epsilon"] = jsonable(self.epsilon(delta))
         return out
 
-    def plot(self, graph: Graph | None = None, delta: float = 1e-6) -> Any:
+    def plot(self, graph: Graph | None = None, delta: float = 1e-6, kind: str | None = None) -> Any:
         """A picture, a matplotlib figure: the network coloured by the loss, or all pairs, or the losses in order.
 
         graph   the network that the parties are nodes of, where the loss does not know it itself
+        kind    "network", "pairs", "order" or "curve" (ε against δ, of the worst placed party); by default what there is to see
         """
-        return shown("Guarantee.plot")(self, graph, delta)
+        return shown("Guarantee.plot")(self, graph, delta, kind)
 
     def to_frame(self, delta: float = 1e-6) -> Any:
         """A pandas table: a row per party (or pair) with ε at δ, its factor of the local-DP loss, its distance."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from netdp.errors import InvalidValue
 from netdp.graphs import Graph
+from netdp.numerics.arrays import FloatArray
 from netdp.numerics.checks import positive
 from netdp.privacy import Guarantee
 
@@ -35,24 +36,45 @@ def plot_graph(graph: Graph) -> Picture:
     return figure
 
 
-def plot_loss(loss: Guarantee, graph: Graph | None = None, delta: float = 1e-6) -> Picture:
+KINDS = ("network", "pairs", "order", "curve")
+
+
+def plot_loss(loss: Guarantee, graph: Graph | None = None, delta: float = 1e-6, kind: str | None = None) -> Picture:
     """The network coloured by the loss where it is known; all pairs as a heat map; else losses in order, or ε against δ."""
     needs_matplotlib()
     positive("delta", delta)
+    if kind is not None and kind not in KINDS:
+        raise InvalidValue(f"kind = {kind!r} is no picture of a loss; choose one of {', '.join(KINDS)}")
     epsilon = np.asarray(loss.epsilon(delta))
-    if epsilon.ndim == 2:
-        return _pairs(loss, epsilon, delta)
     network = loss.network if graph is None else graph
-    if graph is not None and graph.n != epsilon.size:
+    if graph is not None and graph.n != epsilon.shape[-1]:
         raise InvalidValue(
-            f"the loss is about {epsilon.size} parties and {graph!r} has {graph.n}; give the graph it was run on"
+            f"the loss is about {epsilon.shape[-1]} parties and {graph!r} has {graph.n}; give the graph it was run on"
         )
-    if network is not None and network.n == epsilon.size:
+    fitting = network is not None and network.n == epsilon.size and epsilon.ndim == 1
+    drawn = _usual(epsilon, fitting) if kind is None else kind
+    if (drawn == "pairs") != (epsilon.ndim == 2) and drawn != "curve":
+        what = "pairs" if epsilon.ndim == 2 else "one set of observers"
+        raise InvalidValue(
+            f"kind = {drawn!r}: this loss is about {what}; `netdp.pairwise` is about pairs, `netdp.account` about observers"
+        )
+    if drawn == "network":
+        if network is None or not fitting:
+            raise InvalidValue("kind = 'network': this loss knows no network; give plot(graph=...)")
         return _network(loss, network, epsilon, delta)
+    if drawn == "pairs":
+        return _pairs(loss, epsilon, delta)
+    return _in_order(loss, epsilon, delta) if drawn == "order" else _curve(loss, delta)
+
+
+def _usual(epsilon: FloatArray, fitting: bool) -> str:
+    """What there is to see: places, pairs, differences; or nothing but one number for all, at every δ."""
+    if epsilon.ndim == 2:
+        return "pairs"
+    if fitting:
+        return "network"
     known = epsilon[~np.isnan(epsilon)]
-    if known.size > 1 and known.max() > known.min() * (1 + 1e-9):
-        return _in_order(loss, epsilon, delta)
-    return _curve(loss, delta)
+    return "order" if known.size > 1 and known.max() > known.min() * (1 + 1e-9) else "curve"
 
 
 def _title(loss: Guarantee, delta: float, width: int) -> str:

@@ -4,8 +4,9 @@ page/          what the browser loads: no third-party script, nothing from outsi
 server         addresses, the token, what a browser may do
 streaming      one answer after another as lines of JSON; an answer that nobody waits for is given up
 explore        what the page asks of the accountants and planners
+answers        what they answer, as plain values
 networks       graphs: by name, by upload, out of a study; limits
-controls       which sliders a protocol has
+controls       which sliders a protocol has, and where they stand for a given one
 copied         what is on the page as a command line, as Python, as a study file
 watch/         running parties
 """

@@ -10,8 +10,11 @@ import types
 import typing
 from typing import Any
 
+import numpy as np
+
 from netdp.graphs.mixing import MIXINGS
 from netdp.graphs.transitions import WALKS
+from netdp.protocols import Protocol
 from netdp.protocols.faulty_shuffle import ABSENCES
 from netdp.protocols.masked import SPREADS, UNITS
 from netdp.protocols.masked_descent import AGGREGATES, KEPT
@@ -20,7 +23,7 @@ from netdp.protocols.ring import RESPONSES, RING_NOISES
 from netdp.protocols.secret_ring import ORDERS
 from netdp.protocols.shuffle import REPORTINGS
 from netdp.protocols.walk import RELEASES, SENDERS
-from netdp.settings.catalogue import CATALOGUE, Way
+from netdp.settings.catalogue import CATALOGUE, RENAMED, Way
 from netdp.settings.models import protocol_fields
 from netdp.settings.words import SWITCHES, WORDS
 
@@ -135,3 +138,17 @@ def _number(text: str) -> Any:
         except ValueError:
             continue
     return text
+
+
+def settings_of(protocol: Protocol, way: Way) -> dict[str, Any]:
+    """A protocol as settings: what differs from its defaults, by the names of the flags."""
+    made: dict[str, Any] = {}
+    back = {new: old for old, new in RENAMED.items()}
+    for name, (_, default) in protocol_fields(way).items():
+        if way.first == "graphs" and name == "rounds":
+            continue
+        value = getattr(protocol, back.get(name, name))
+        value = value.item() if isinstance(value, np.generic) else value
+        if isinstance(value, bool | int | float | str) and value != default:
+            made[name.replace("_", "-")] = value
+    return made
