@@ -155,6 +155,7 @@ def test_errors_are_compared_in_as_many_dimensions(page):
 
 @pytest.mark.parametrize("protocol", ["masked", "token", "shuffle", "descent"])
 def test_other_protocols(page, netdp_json, protocol):
+    after(page, lambda: choose(page, "graph-dimension", 3))
     if protocol == "shuffle":  # a hypercube does not mix: an example is shown instead, and the page says so
         before = answers(page)
         choose(page, "protocol", "shuffle")

@@ -177,6 +177,23 @@ def test_what_was_promised_and_spent_is_what_study_and_ledgers_say(finished):
         assert told["all"] == told["study"]
 
 
+def test_nobody_waits_for_a_promise_that_takes_long_to_certify(finished, monkeypatch):
+    """The page opens with what the study names; the rest comes when it is there."""
+    asked, ready = watch.promised, threading.Event()
+    monkeypatch.setattr(watch, "promised", lambda study: ready.wait(60) and asked(study))
+    monkeypatch.setattr(watch, "PROMISE_WAIT", 0.01)
+    one = Watch(finished.folder)
+    first = one.first()
+    assert [row["stated"] for row in first["promised"]] == [True]
+    assert (first["claim"], first["assumptions"]) == (None, [])
+    ready.set()
+    one._promise.wait(60)
+    change = one.changes(first["next"])
+    assert change["promise"]["claim"] == "upper"
+    assert change["promise"]["assumptions"] == list(finished.study.promise().assumptions)
+    assert one.first()["claim"] == "upper"  # for whoever opens it now
+
+
 def test_of_one_home_only_that_partys_own_is_shown(finished):
     seen = Seen(finished.home(0)).all()
     assert (seen.first["what"], seen.first["me"]) == ("home", "p0")

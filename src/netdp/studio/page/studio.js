@@ -29,7 +29,10 @@ function offer() {
       if (key !== shown) {
         shown = key;
         words.textContent = studies.length ? "These studies run on this machine now:" : "No study runs on this machine now. Start one in another terminal: netdp up STUDY. It appears here by itself.";
-        list.replaceChildren(...studies.map(one => el("li", {}, `${one.study} `, el("button", { type: "button", onclick: async () => { try { await watch(await ask("attach", { pid: one.pid })); } catch (error) { words.textContent = error.message; } } }, "Watch"))));
+        list.replaceChildren(...studies.map(one => el("li", {}, `${one.study} `, el("button", { type: "button", onclick: async event => {
+          event.target.disabled = true;
+          try { await watch(await ask("attach", { pid: one.pid })); } catch (error) { words.textContent = error.message; event.target.disabled = false; }
+        } }, "Watch"))));
       }
     } catch (error) { words.textContent = error.message; }
     setTimeout(look, 700);

@@ -41,7 +41,7 @@ function renew(element, key, make) {
 
 export function summary(story, stateOf, until) {
   if (story.isEmpty) {
-    return story.live ? "Nothing has happened yet. Whatever the parties do will be shown here." : "Nothing was recorded here.";
+    return story.live ? "Nothing has happened yet. Whatever the parties do will be shown here." : "Nothing has been recorded here yet.";
   }
   const counts = new Map();
   story.parties.forEach((party, u) => party.mine && counts.set(stateOf(u), (counts.get(stateOf(u)) || 0) + 1));

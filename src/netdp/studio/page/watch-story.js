@@ -64,6 +64,7 @@ export class Story {
     this.offset = change.now - Date.now() / 1000;
     Object.assign(this.states, change.states || {});
     Object.assign(this.spent, change.spent || {});
+    Object.assign(this.first, change.promise || {});
     if ("skipped" in change) [this.skipped, this.forgotten] = [change.skipped, change.forgotten];
     let late = false;
     for (const [time, from, to, items, more, words] of change.moves || []) {

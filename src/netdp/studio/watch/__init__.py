@@ -42,6 +42,7 @@ rows there are; answers are not read. Of one peer's home only that party's own i
     next      the number to ask for changes from
     now       seconds since 1970 on this machine
     live      whether anything may still come: somebody runs, or lines are still to be read
+    promise   {promised, claim, assumptions} as in `first()`, certified again; where that is quick it is in `first()` already
     first     everything starts anew: another study runs here now, and this is its `first()` (then nothing else is there)
     moves     [[time, from, to, [[kind, attempt, author, index], …], more, {kind: number}], …]: frames, in order of arrival here,
               which may not be that of time; numbers of parties. Of a frame between two parties that are both watched its

@@ -60,7 +60,9 @@ def about(place: Place, study: Study) -> dict[str, Any]:
             for u, name in enumerate(study.everybody)
         ],
         **links(study),
-        **promised(study),
+        "promised": [_stated(study)],
+        "claim": None,
+        "assumptions": [],
     }
 
 
@@ -80,11 +82,24 @@ def positions(study: Study) -> FloatArray:
     return np.vstack([points, [[1.25, 0.5]]])
 
 
+def _stated(study: Study) -> dict[str, Any]:
+    """What the study itself names."""
+    against = study.privacy.colluders + study.running.has_curator
+    return {
+        "against": against,
+        "who": study.running.who(against),
+        **told_epsilon(study.privacy.epsilon),
+        "stated": True,
+    }
+
+
 def promised(study: Study) -> dict[str, Any]:
-    """What the study promises, and what is certified of it for single parties; with claim and assumptions, verbatim."""
+    """What the study promises, and what is certified of it for single parties; with claim and assumptions, verbatim.
+
+    May take long: on a walk over many links a minute.
+    """
     terms, running = study.privacy, study.running
-    stated = terms.colluders + running.has_curator
-    found = [{"against": stated, "who": running.who(stated), **told_epsilon(terms.epsilon), "stated": True}]
+    stated, found = terms.colluders + running.has_curator, [_stated(study)]
     try:
         if (fewest := max(1, running.least_colluders + running.has_curator)) < stated:
             certified = running.worst_epsilon(fewest - running.has_curator, terms.delta)

@@ -15,7 +15,7 @@ from typing import Any
 
 from netdp.peers.study import Study
 
-from .about import about
+from .about import about, promised
 from .home import Home, Line
 from .place import find_place, read_again
 from .spent import Ledgers
@@ -30,6 +30,8 @@ AT_ONCE = 4_000
 """Messages in one change; the rest comes with the next."""
 LEDGER_TIME, LEDGER_EVERY = 0.02, 2.0
 """Seconds of a look in which another ledger is begun with, and seconds after which one of them may be read again."""
+PROMISE_WAIT = 0.4
+"""Seconds that a page waits for what was promised to be certified again; where that takes longer it comes later."""
 STUDY_EVERY = 1.0
 """Seconds between two looks whether another study was begun in the same folder."""
 _MOVES = ("sent", "received")
@@ -95,6 +97,15 @@ class Watch:
         self._forgotten = 0
         self._looked = float("-inf")
         self._turn = 0
+        self._promise = _Promise(study)
+        self._promised: tuple[int, dict[str, Any]] | None = None
+        self._promise.wait(PROMISE_WAIT)
+        self._look_at_the_promise()
+
+    def _look_at_the_promise(self) -> None:
+        if self._promised is None and (found := self._promise.found) is not None:
+            self._about |= found
+            self._promised = (self._next(), found)
 
     def _next(self) -> int:
         self._number += 1
@@ -115,6 +126,7 @@ class Watch:
         if self.place.me is not None:
             self._note_others(self._homes[self.place.me].state(now))
         self._read_ledgers(now)
+        self._look_at_the_promise()
         live = any(home.running or home.behind for home in self._homes.values())
         counts = (sum(home.skipped for home in self._homes.values()), self._forgotten, live)
         if counts != self._counts[1]:
@@ -218,7 +230,25 @@ class Watch:
                 told[key] = found
         if since < self._counts[0] <= upto:
             told |= {"skipped": skipped, "forgotten": forgotten}
+        if self._promised is not None and since < self._promised[0] <= upto:
+            told["promise"] = self._promised[1]
         return told
+
+
+class _Promise:
+    """What a study promises, certified again beside everything else: on a walk over many links that takes a minute."""
+
+    def __init__(self, study: Study) -> None:
+        self.found: dict[str, Any] | None = None
+        self._work = threading.Thread(target=self._find, args=(study,), name="netdp studio promise", daemon=True)
+        self._work.start()
+
+    def _find(self, study: Study) -> None:
+        self.found = promised(study)
+
+    def wait(self, seconds: float) -> None:
+        """Until it is found, but no longer."""
+        self._work.join(seconds)
 
 
 def _newer(kept: deque[tuple[int, Any]], since: int) -> list[tuple[int, Any]]:
