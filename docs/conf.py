@@ -45,12 +45,12 @@ autodoc_type_aliases = {
 python_use_unqualified_type_names = True
 add_module_names = False
 toc_object_entries_show_parents = "hide"
-maximum_signature_line_length = 110
 
 html_theme = "furo"
 html_title = f"netdp {__version__}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["reach.js"]
 html_copy_source = False
 html_show_sphinx = False
 html_theme_options = {
@@ -63,5 +63,5 @@ html_theme_options = {
         "color-brand-content": "#6fd3df",
     },
 }
-pygments_style = "friendly"
+pygments_style = "a11y-high-contrast-light"  # comes with the theme
 pygments_dark_style = "github-dark"

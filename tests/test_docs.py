@@ -215,6 +215,27 @@ def missing_names(site):
     return found + [name for name in netdp.__all__ if f"netdp.{name}" not in words]
 
 
+def hard_to_use(site):
+    """What an accessibility check finds serious on a page of each kind, where there is a browser."""
+    from tests.studio.browser import browser, reason_why_not, serious
+
+    if reason_why_not() is not None:
+        return []
+    found = []
+    for dark in (False, True):
+        with browser(1240, 1000, dark=dark) as window:
+            for page in (
+                "introduction",
+                "threat-model",
+                "reference/commands",
+                "reference/api/privacy",
+                "notebooks/first-steps",
+            ):
+                window.get((site / f"{page}.html").as_uri())
+                found += [(page, dark, rule, places) for rule, _, places in serious(window)]
+    return found
+
+
 def test_the_site(tmp_path):
     """Built as `make docs` builds it, where a warning is an error. One test: it is built once, however many workers there are."""
     for needed in ("sphinx", "myst_parser", "furo"):
@@ -234,6 +255,7 @@ def test_the_site(tmp_path):
     introduction = (site / "introduction.html").read_text("utf-8")
     assert introduction.count('<svg class="picture"') == len(module("pictures").PICTURES)
     assert not [path for path in site.rglob("*.html") if "&lt;!-- write" in path.read_text("utf-8")]
+    assert hard_to_use(site) == []
 
 
 def test_pictures_in_the_repository_show_what_is_computed():

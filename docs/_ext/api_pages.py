@@ -1,9 +1,12 @@
 """The reference of the Python names, page by page: what each room makes public, with the text that stands in the code."""
 
 import inspect
+import sys
 from importlib import import_module
 from types import ModuleType
 from typing import Any
+
+import plain_docstrings
 
 # The rooms that have a page, in the order in which they build upon each other.
 ROOMS = (
@@ -79,7 +82,22 @@ def _directive(place: str, thing: Any) -> list[str]:
         return [f".. autoclass:: {place}", *options, ""]
     if callable(thing) and (inspect.isroutine(thing) or inspect.isfunction(thing)):
         return [f".. autofunction:: {place}", ""]
-    return [f".. autodata:: {place}", "   :no-value:", ""]
+    words = plain_docstrings.to_rest(_said_of(place, thing))
+    module, _, name = place.rpartition(".")
+    return [f".. py:data:: {name}", f"   :module: {module}", "", *("   " + line for line in words), ""]
+
+
+def _said_of(place: str, thing: Any) -> list[str]:
+    """The string under a constant, wherever it was made; a constant itself only has the text of its type."""
+    from sphinx.pycode import ModuleAnalyzer
+
+    name = place.rpartition(".")[2]
+    for module, loaded in sorted(sys.modules.items()):
+        if module.startswith("netdp.") and vars(loaded).get(name) is thing:
+            found = ModuleAnalyzer.for_module(module).find_attr_docs().get(("", name))
+            if found:
+                return found
+    raise ValueError(f"{place} has no text: write a string under it")
 
 
 def _summary(thing: Any) -> str:

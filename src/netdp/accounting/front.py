@@ -29,6 +29,7 @@ from .coalitions import FIXED, general
 from .table import certified, certified_pairs, coalitions, published, published_pairs
 
 METHODS = {"certified": (certified, certified_pairs), "published": (published, published_pairs)}
+"""What `method=` may be, and the tables that hold its accountants: for observers, and for all pairs."""
 # A matrix of this many parties takes 3 GB; one of δ(ε) tables is limited to as many numbers.
 MAX_PAIRWISE = 20_000
 # Points kept of each curve where all pairs have tables δ(ε): between them the chord is a bound.

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .cluster import Cluster
 
 ENGINES = ("processes", "threads", "serial", "dask")
+"""Ways to do long work: the names that `engine` and `--engine` take."""
 FROM_SECONDS = 2.0
 
 

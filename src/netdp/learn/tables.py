@@ -33,6 +33,7 @@ LABELS = {
     "spambase": ("spam",),
     "cardio": ("cardio",),
 }
+"""What can be predicted in each table: the first is the usual one."""
 _COLUMN = {"price": "median_house_value", "spam": "class"}
 
 
