@@ -55,3 +55,4 @@ def test_unknown_errors_have_no_comparison():
     assert at_the_same_privacy(p, "not predicted", 1.0, DELTA) is None
     assert at_the_same_privacy(p, predicted(p), math.inf, DELTA) is None
     assert at_the_same_privacy(p, predicted(p), 0.0, DELTA) is None
+    assert at_the_same_privacy(p, predicted(p), 1.0, 0.0) is None  # no Gaussian noise is enough

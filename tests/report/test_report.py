@@ -124,6 +124,21 @@ def table_in_the_browser(path, party):
     return caption, told, rows
 
 
+def test_an_estimate_is_never_called_a_bound(tmp_path):
+    """In words, on a terminal, on a page."""
+    guess = compare(netdp.RandomizedGossip(graphs.ring(5), steps=4, sigma=4.0), 0, 1e-6)
+    screen = Console(file=io.StringIO(), width=120)
+    screen.print(comparison_table(guess))
+    for text in (str(guess), screen.file.getvalue()):
+        assert "estimate (no guarantee)" in text
+        assert "certified" not in text
+    path = save_picture(guess, tmp_path / "guess.html")
+    assert data_of(path.read_text("utf-8"))["certified"] is False
+    told = table_in_the_browser(path, 0)[1]  # last: skips where there is no browser
+    assert "at most" not in told
+    assert "about ε = " in told
+
+
 def test_the_distance_table_follows_the_clicked_party(tmp_path):
     karate = Gossip(graphs.dataset("karate"), rounds=10, sigma=2.0, masks=50.0)
     path = save_picture(summarise(karate, 0), tmp_path / "page.html")

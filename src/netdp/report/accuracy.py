@@ -68,6 +68,8 @@ def at_the_same_privacy(
     if isinstance(error, str) or not 0 < epsilon < 1e6:
         return None
     n, mu = protocol.n, float(gaussian_mu(epsilon, delta))
+    if not mu > 0:  # at δ = 0 no Gaussian noise is enough
+        return None
     cells = 2 if protocol.roles else getattr(protocol, "domain", None)
     if cells is not None:
         try:

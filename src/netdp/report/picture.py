@@ -239,6 +239,7 @@ def page(shown: Shown) -> str:
         "deltas": DELTAS.tolist(),
         "curves": [{"name": name, "epsilon": short(values)} for name, values in shown.curves.items()],
         "claim": shown.loss.claim.meaning,
+        "certified": shown.loss.is_certified,
         "assumptions": list(shown.loss.assumptions),
         "references": list(shown.loss.references),
     }
