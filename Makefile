@@ -13,7 +13,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.run: $(BIN)/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[plot,peers]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[plot,peers,studio]"
 	@touch $@
 
 $(VENV)/.dev: $(BIN)/python pyproject.toml
