@@ -233,3 +233,13 @@ def test_all_pairs_are_what_single_observers_learn():
 def test_no_picture_of_pairs_that_are_alike():
     with pytest.raises(Unsupported, match="all pairs are alike"):
         Explorer().pairs({"graph": "ring:9", "protocol": "masked", "sigma": 1.0})
+
+
+def test_a_network_too_large_for_everybody_is_planned_for_the_one_who_looks(monkeypatch):
+    monkeypatch.setattr("netdp.planning.audience.MAX_EVERYBODY", 20)
+    explorer, state = Explorer(), GOSSIP | {"graph": "karate", "observer": ["11"]}
+    found = explorer.plan(state, 0.5, only_noise=True)
+    assert found["holds"] == "against party 11 only: the network is too large to look at everybody"
+    assert explorer.account(state | found["settings"])["worst"] <= 0.5
+    with pytest.raises(Unsupported, match="press “Only the noise”"):
+        explorer.plan(state, 0.5, only_noise=False)

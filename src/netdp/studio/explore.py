@@ -120,12 +120,8 @@ class Explorer:
         colluders = settings.colluders or max(1, len(settings.observer or ()))
         with engine("threads"):
             if only_noise:
-                options: dict[str, Any] = {} if colluders == 1 else {"colluders": colluders}
-                found = calibrate(protocol, epsilon, settings.delta, **options)
-                return {
-                    "settings": settings_of(found, way), "options": [], "notes": [],
-                    "holds": f"against any {colluders} parties together" if colluders > 1 else "against every single party",
-                }  # fmt: skip
+                found, holds = self._with_noise(settings, protocol, epsilon, colluders)
+                return {"settings": settings_of(found, way), "options": [], "notes": [], "holds": holds}
             flags = set(flags_of("plan", name, settings.graph))
             asked = {key: value for key, value in self._called(state).items() if key in flags and key != "observer"}
             asked |= {"epsilon": epsilon} if "epsilon" in flags else {}
@@ -135,7 +131,24 @@ class Explorer:
             wanted = plan_settings(None, asked)
             if (graph := self._at_hand(state)) is not None:
                 wanted.on(graph)
-            return of_plan(planned(wanted, progress), way)
+            try:
+                return of_plan(planned(wanted, progress), way)
+            except Unsupported as reason:
+                raise Unsupported(f"{reason}. Or set everything else yourself and press “Only the noise”") from None
+
+    @staticmethod
+    def _with_noise(settings: Accounting, protocol: Protocol, epsilon: float, colluders: int) -> tuple[Protocol, str]:
+        """The noise that meets a target, and against whom: everybody; where that is too much, the one party that looks."""
+        if colluders > 1:
+            found = calibrate(protocol, epsilon, settings.delta, colluders=colluders)
+            return found, f"against any {colluders} parties together"
+        try:
+            return calibrate(protocol, epsilon, settings.delta), "against every single party"
+        except Unsupported:
+            if not isinstance(protocol, Gossip) or not settings.observer:
+                raise
+            found = calibrate(protocol, epsilon, settings.delta, observers=settings.observers(protocol))
+            return found, f"against party {settings.observer[0]} only: the network is too large to look at everybody"
 
     def words(self, state: State) -> dict[str, str]:
         """The state as a command line and as Python."""
