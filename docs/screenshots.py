@@ -52,6 +52,14 @@ def explore() -> None:
         save(window, "studio-explore.png")
 
 
+def shot(window, slider, share: float) -> bytes:
+    """The page at that share of the run; where most is moving the picture has most bytes."""
+    move = "arguments[0].value = arguments[0].max * arguments[1]; arguments[0].dispatchEvent(new Event('input'))"
+    window.execute_script(move, slider, share)
+    time.sleep(0.6)
+    return window.get_screenshot_as_png()
+
+
 def watch_and_report() -> None:
     """Sixteen clinics, half-way through their run; and the report about it."""
     with tempfile.TemporaryDirectory() as folder:
@@ -62,10 +70,8 @@ def watch_and_report() -> None:
             window.get(address)
             until(lambda: "hold the answer" in window.find_element("id", "watch").text)
             slider = until(lambda: window.find_elements("css selector", "#watch input[type=range]"))[0]
-            window.execute_script(
-                "arguments[0].value = arguments[0].max * .74; arguments[0].dispatchEvent(new Event('input'))", slider
-            )
-            time.sleep(1)
+            busiest = max((len(shot(window, slider, k / 100)), k / 100) for k in range(50, 95, 3))[1]
+            shot(window, slider, busiest)
             save(window, "studio-watch.png")
         subprocess.run([*netdp, "report", str(STUDY), "--run", str(run), "-o", str(page)], check=True)
         with browser(1240, 1000) as window:
