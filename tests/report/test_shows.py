@@ -110,6 +110,8 @@ def test_a_kind_of_picture_can_be_asked_for(mpl):
     ):
         with pytest.raises(InvalidValue, match=way_out):
             loss.plot(kind=kind)
+    with pytest.raises(InvalidValue, match="from_networkx"):
+        LOSS.plot(graph=FLORENCE.to_networkx())
 
 
 def test_without_the_library_the_way_out_is_named(monkeypatch):

@@ -54,7 +54,9 @@ def report(
         from netdp.report.study import write_report
         from netdp.report.study.audited import read_audit
         from netdp.report.study.happened import study_of_run
+        from netdp.report.study.written import check_output
 
+        check_output(output)
         if audit is not None and audit_run:
             raise InvalidValue(f"give --audit {audit} or --audit-run, not both")
         if with_answer and run is None:

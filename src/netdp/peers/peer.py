@@ -584,25 +584,32 @@ def prepare(
 
 
 def run_peer(peer: Peer, look: Callable[[], None] | None = None) -> dict[str, Any]:
-    """Run a peer to its end in this thread, and close its folder; `look` is called every second, and when it has an outcome."""
+    """Run a peer to its end in this thread, and close its folder; `look` is called every second, and when it has an outcome.
 
-    async def looking(look: Callable[[], None]) -> None:
-        with contextlib.suppress(NetdpError):  # the folder may be what failed; the peer says so itself
-            while True:
+    A look that fails changes nothing: the folder may be what failed, and then the peer says so itself.
+    """
+
+    def looked() -> None:
+        if look is not None:
+            with contextlib.suppress(NetdpError, OSError):
                 look()
-                await asyncio.sleep(1.0)
 
-    async def life(look: Callable[[], None]) -> dict[str, Any]:
-        beside = asyncio.ensure_future(looking(look))
+    async def looking() -> None:
+        while True:
+            looked()
+            await asyncio.sleep(1.0)
+
+    async def life() -> dict[str, Any]:
+        beside = asyncio.ensure_future(looking())
         try:
             told = await peer.run()
         finally:
             beside.cancel()
-        look()
+        looked()
         return told
 
     try:
-        return asyncio.run(peer.run() if look is None else life(look))
+        return asyncio.run(life())
     finally:
         peer.store.close()
 

@@ -47,6 +47,10 @@ def plot_loss(loss: Guarantee, graph: Graph | None = None, delta: float = 1e-6, 
         raise InvalidValue(f"kind = {kind!r} is no picture of a loss; choose one of {', '.join(KINDS)}")
     epsilon = np.asarray(loss.epsilon(delta))
     network = loss.network if graph is None else graph
+    if graph is not None and not isinstance(graph, Graph):
+        raise InvalidValue(
+            f"graph = {graph!r} is no netdp graph; graphs.from_networkx(G) and graphs.parse('ring:8') make one"
+        )
     if graph is not None and graph.n != epsilon.shape[-1]:
         raise InvalidValue(
             f"the loss is about {epsilon.shape[-1]} parties and {graph!r} has {graph.n}; give the graph it was run on"

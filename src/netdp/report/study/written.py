@@ -14,6 +14,21 @@ if TYPE_CHECKING:
     from netdp.peers.study import Study
 
 
+def check_output(output: Path) -> None:
+    """Refuse a place where no page can be, before the work.
+
+    >>> check_output(Path("report.doc"))
+    Traceback (most recent call last):
+    netdp.errors.InvalidValue: cannot write 'report.doc': a report is a page, its name must end in .html; a browser prints it as PDF
+    """
+    if output.suffix.lower() not in (".html", ".htm"):
+        raise InvalidValue(
+            f"cannot write {str(output)!r}: a report is a page, its name must end in .html; a browser prints it as PDF"
+        )
+    if not output.parent.is_dir():
+        raise InvalidValue(f"cannot write {str(output)!r}: the folder {str(output.parent)!r} does not exist")
+
+
 def write_report(
     study: Study,
     path: Path,
@@ -27,8 +42,7 @@ def write_report(
     from .facts import report_facts
     from .page import report_page
 
-    if not output.parent.is_dir():
-        raise InvalidValue(f"cannot write {str(output)!r}: the folder {str(output.parent)!r} does not exist")
+    check_output(output)
     said = report_facts(study, path, run=run, audit=audit, with_answer=with_answer)
     write_whole(output, report_page(study, said).encode())
     return said
