@@ -26,8 +26,7 @@ from netdp.protocols import Protocol
 from .comparison import Comparison
 from .curves import DELTAS, curves_of, draw_curves, draw_losses, stated
 from .files import picture_path, write_picture
-from .heat import Heat, any_heat_map, draw_heat, short
-from .heat import heat_map as heat_map  # the studio draws it, too
+from .heat import Heat, any_heat_map, draw_heat, heat_map, short
 from .layout import placed
 from .network import draw_network, legend_entries
 from .scale import COLOURS, Scale

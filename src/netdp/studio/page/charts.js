@@ -64,7 +64,7 @@ export function errors(element, answer) {
     const width = Math.max(2, value / most * (W - 350)), at = 34 * i;
     chart.append(svg("text", { x: 0, y: at + 22 }, words), svg("rect", { x: 130, y: at + 8, width, height: 18, rx: 4, class: key, stroke: "none" }), svg("text", { x: 138 + width, y: at + 22 }, `${say(value)}  (×${(value / same.curator).toPrecision(3)} curator)`));
   });
-  element.append(chart, el("p", { className: "faint small" }, `Root mean squared errors of the three ways at the ε ${answer.certified ? "certified" : "estimated"} here: ε = ${answer.worst_words} at δ = ${answer.delta.toExponential()}.`));
+  element.append(chart, el("p", { className: "faint small" }, `Predicted errors (root mean square) of the three ways at the ε ${answer.certified ? "certified" : "estimated"} here: ε = ${answer.worst_words} at δ = ${answer.delta.toExponential()}.`));
 }
 
 // Of a study's own answer, in the units of its data.
