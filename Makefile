@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 # One more than two cores: the tests of real processes wait a good part of their time.
 WORKERS ?= 3
 
-.PHONY: demo shell docs test lint types tests other wire bench clean
+.PHONY: demo shell docs test lint types tests other oldest wire bench clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -53,19 +53,42 @@ tests: $(VENV)/.dev
 # What depends on rounding, once more as on another processor: other linear algebra kernels, fewer vector instructions.
 # Not the walks on the complete graph, heaps and searches for noise: sums of positive terms and bisections, held to
 # tolerances far above their rounding; the composition they rest on is in privacy, token/test_events and token/test_openings.
-TOKEN := tests/accounting/token
-ROUNDED := tests/privacy $(filter-out %/test_named.py,$(wildcard tests/graphs/*.py)) tests/views tests/utility \
-	$(wildcard tests/accounting/*.py) tests/accounting/gossip tests/accounting/masked tests/accounting/coalitions \
-	tests/accounting/published tests/accounting/shuffle $(wildcard $(TOKEN)/test_graph_*.py $(TOKEN)/test_ring*.py) \
-	$(TOKEN)/test_known_path.py $(TOKEN)/test_laplace.py $(TOKEN)/test_rdp.py $(TOKEN)/test_events.py $(TOKEN)/test_openings.py $(TOKEN)/test_sampled.py \
-	tests/planning/test_calibrate.py tests/planning/test_plan.py tests/planning/test_any_coalition.py \
-	tests/planning/test_learning.py tests/planning/test_masked.py tests/planning/test_plan_masked.py \
-	tests/protocols/test_model_steps.py tests/simulate/test_masked_descent.py \
-	tests/audit/test_attained.py tests/audit/test_front.py \
-	tests/test_readme.py README.md docs
+HOUSE := tests/families
+TOKEN := $(HOUSE)/token
+ROUNDED := tests/privacy $(filter-out %/test_named.py,$(wildcard tests/graphs/*.py)) $(HOUSE)/gossip $(HOUSE)/linear $(HOUSE)/baselines \
+	$(wildcard $(HOUSE)/masked/test_[cdemps]*.py) $(wildcard $(HOUSE)/shuffle/test_[cfmrs]*.py) tests/papers/formulas \
+	$(wildcard $(TOKEN)/test_graph_*.py $(TOKEN)/test_ring*.py) \
+	$(addprefix $(TOKEN)/test_,known_path.py laplace.py rdp.py events.py openings.py sampled.py token.py) \
+	$(addprefix tests/protocols/test_,accounting.py coalitions.py coalition_searches.py exposure.py limits.py influence.py predicted.py \
+	    risk.py realised.py views.py calibrate.py any_coalition.py) \
+	tests/learn/test_planning.py tests/audit/test_attained.py tests/audit/test_front.py tests/test_readme.py README.md docs
 other: $(VENV)/.dev
 	OPENBLAS_CORETYPE=Prescott NUMBA_CPU_NAME=generic $(BIN)/python -m pytest -n $(WORKERS) --dist=worksteal \
 	    $(ROUNDED)
+
+# A part of everything with the lowest versions that pyproject.toml admits, in an environment of its own, without torch.
+# What old versions say about newer ones that they stand on is left aside. Kernels are kept there, too: another numba in the
+# same place would compile them anew.
+OLDEST := $(VENV)-oldest
+ANCIENT := tests/privacy tests/engine/test_engine.py tests/graphs/test_graph.py tests/graphs/test_families.py \
+	tests/graphs/test_matrix.py tests/graphs/test_spec.py \
+	$(addprefix tests/protocols/test_,accounting.py views.py realised.py contract.py table.py calibrate.py simulation.py) \
+	$(addprefix $(HOUSE)/,gossip/test_brute_force.py gossip/test_tables.py masked/test_masked.py shuffle/test_shuffling.py) \
+	$(addprefix $(TOKEN)/test_,ring.py known_path.py graph_walk.py) tests/mechanisms/test_coins.py tests/mechanisms/test_unary.py \
+	tests/learn/test_regressions.py tests/models tests/report/test_pictures.py tests/report/test_report.py tests/cli/test_cli.py \
+	tests/cli/test_plan_cli.py tests/cli/test_study_cli.py tests/peers/test_messages.py tests/peers/test_identity.py \
+	tests/peers/test_transport_grpc.py tests/peers/test_metrics.py tests/peers/test_party.py tests/peers/test_up.py \
+	tests/peers/test_versions.py tests/studio/test_server.py tests/test_public.py
+$(OLDEST)/.done: pyproject.toml tests/oldest.py
+	$(PYTHON) -m venv --clear $(OLDEST)
+	$(PYTHON) tests/oldest.py > $(OLDEST)/pins.txt
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -r $(OLDEST)/pins.txt
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@touch $@
+
+oldest: $(OLDEST)/.done
+	NUMBA_CACHE_DIR=$(abspath $(OLDEST))/kernels $(OLDEST)/bin/python -m pytest -n $(WORKERS) --dist=worksteal \
+	    -W ignore::DeprecationWarning $(ANCIENT)
 
 # After a change of wire.proto. The compiler's version is fixed: what it writes needs a protobuf that is no older.
 wire:
@@ -89,6 +112,8 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/masked.py
 	$(BIN)/python benchmarks/sampled.py
 	$(BIN)/python benchmarks/peers.py
+	$(BIN)/python benchmarks/adaptive.py
+	$(BIN)/python benchmarks/rooms.py
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(OLDEST) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

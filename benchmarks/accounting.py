@@ -19,11 +19,14 @@ import time
 
 import numpy as np
 
-from netdp import Gossip, account, graphs, pairwise
-from netdp.accounting.gossip import krylov
-from netdp.accounting.published.muffliato.theorems import theorem1_pairwise
+from measure import QUICK, few, size
+from netdp import graphs
 from netdp.errors import DataNotFound
-from netdp.views import GossipView
+from netdp.families.gossip.account import krylov
+from netdp.families.gossip.protocol import Gossip
+from netdp.families.gossip.views import GossipView
+from netdp.papers.formulas.muffliato import theorem1_pairwise
+from netdp.protocols.accounting import account, pairwise
 
 
 def timed(work):
@@ -34,7 +37,7 @@ def timed(work):
 
 def blas_seconds(flops: float) -> float:
     """How long this machine's matrix product takes for that many operations."""
-    n = 2048
+    n = size(2048, quick=64)
     a = np.random.default_rng(0).random((n, n))
     a @ a
     return min(timed(lambda: a @ a)[0] for _ in range(3)) * flops / (2.0 * n**3)
@@ -72,7 +75,7 @@ def dense_exact(protocol: Gossip, powers: list[np.ndarray], observer: int) -> np
 
 
 def case_a() -> None:
-    protocol = Gossip(graphs.hypercube(11), rounds=19, sigma=1.0)
+    protocol = Gossip(graphs.hypercube(size(11, quick=4)), rounds=size(19, quick=4), sigma=1.0)
     n = protocol.graph.n
     warm_up()
     # The formula against the formula; the whole call also makes curves and a guarantee of it.
@@ -89,7 +92,7 @@ def case_a() -> None:
 
 
 def case_b() -> None:
-    protocol = Gossip(graphs.hypercube(11), rounds=19, sigma=1.0)
+    protocol = Gossip(graphs.hypercube(size(11, quick=4)), rounds=size(19, quick=4), sigma=1.0)
     n = protocol.graph.n
     warm_up()
     ours, fast = timed(lambda: pairwise(protocol))
@@ -115,7 +118,7 @@ def case_b() -> None:
 
 def case_c() -> None:
     warm_up()
-    making, graph = timed(lambda: graphs.regular(1_000_000, 4, seed=0))
+    making, graph = timed(lambda: graphs.regular(size(1_000_000, quick=100), 4, seed=0))
     protocol = Gossip(graph, rounds=20, sigma=1.0)
     ours, loss = timed(lambda: account(protocol, [0]))
     print(
@@ -128,13 +131,13 @@ def case_c() -> None:
 
 def case_d() -> None:
     try:
-        graph = graphs.dataset("facebook-pages")
+        graph = graphs.regular(60, 7, seed=0) if QUICK else graphs.dataset("facebook-pages")
     except DataNotFound as error:
         print(f"(d) not run: {error}")
         return
     warm_up()
     protocol = Gossip(graph, rounds=20, sigma=1.0, refresh=0.1, masks=10.0)
-    for degree in (7, 30, 100):
+    for degree in few((7, 30, 100)):
         observer = int(np.flatnonzero(graph.degrees == degree)[0])
         ours, loss = timed(lambda v=observer: account(protocol, [v]))
         plain, _ = timed(lambda v=observer: account(protocol.replace(refresh=0.0, masks=0.0), [v]))
@@ -155,7 +158,7 @@ def main() -> None:
     if unknown := set(arguments.cases) - set(CASES):
         parser.error(f"no case {', '.join(sorted(unknown))}; choose from {', '.join(CASES)}")
     for case in arguments.cases or CASES:
-        if arguments.here:
+        if arguments.here or QUICK:
             CASES[case]()
         else:
             subprocess.run([sys.executable, __file__, case, "--here"], check=True)

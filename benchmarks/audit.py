@@ -1,6 +1,6 @@
 """How near attacks come to what is certified, protocol by protocol, and how long the default audit of sixteen parties takes.
 
-    python benchmarks/audit.py [--quick]
+    python benchmarks/audit.py [--trials 2000]
 
 *Tightness*: the ε that an attack proves (99.99 % confidence, as a Gaussian loss) over the certified ε, both at δ = 10⁻⁶, for the
 worst pair. Exact claims should come near 1; how far below an upper claim stays says how much the bound, or the attack, gives away.
@@ -14,12 +14,14 @@ import os
 import time
 
 import netdp
+from measure import few, size
 from netdp import graphs
 from netdp.audit import audit, audit_pair
-from netdp.audit.pairs import pairs_of
+from netdp.audit.audits import pairs_of
 from netdp.errors import NetdpError
 
 DELTA = 1e-6
+TRIALS = size(None, quick=200)
 
 
 def protocols() -> dict[str, netdp.Protocol]:
@@ -50,7 +52,7 @@ def protocols() -> dict[str, netdp.Protocol]:
         ),
     }  # fmt: skip
     found = {}
-    for name, draft in drafts.items():
+    for name, draft in few(drafts.items(), quick=4):
         try:
             found[name] = netdp.calibrate(draft, epsilon=2.0, delta=DELTA)
         except NetdpError:
@@ -58,7 +60,7 @@ def protocols() -> dict[str, netdp.Protocol]:
     return found
 
 
-def main(quick: bool) -> None:
+def main() -> None:
     """The table, then the times."""
     print(
         f"{'':36}{'claim':>7}{'certified':>11}{'measured ≥':>12}{'tightness':>11}{'by counts':>11}{'runs':>9}{'s':>7}"
@@ -67,7 +69,7 @@ def main(quick: bool) -> None:
         began = time.perf_counter()
         try:
             pair = pairs_of(protocol, DELTA, 1, seed=0)[0]
-            row = audit_pair(protocol, pair, delta=DELTA, trials=2000 if quick else None)
+            row = audit_pair(protocol, pair, delta=DELTA, trials=TRIALS)
         except NetdpError as problem:
             print(f"{name:36}{str(problem)[:90]}")
             continue
@@ -76,9 +78,9 @@ def main(quick: bool) -> None:
             f"{row.measured.by_counts:11.3f}{row.measured.trials:9,}{time.perf_counter() - began:7.1f}", flush=True,
         )  # fmt: skip
     print()
-    for name in ("gossip, plain, ring 16", "masked sum, hypercube 2⁴", "gossip, refreshed, hypercube 2⁴"):
+    for name in few(("gossip, plain, ring 16", "masked sum, hypercube 2⁴", "gossip, refreshed, hypercube 2⁴")):
         began, used = time.perf_counter(), sum(os.times()[:4])
-        found = audit(protocols()[name], delta=DELTA, trials=2000 if quick else None)
+        found = audit(protocols()[name], delta=DELTA, trials=TRIALS)
         print(
             f"the whole audit, {name:34} {len(found.findings) + len(found.by_distance):2} rows "
             f"{time.perf_counter() - began:6.1f} s, {sum(os.times()[:4]) - used:6.1f} s of processors, "
@@ -88,5 +90,6 @@ def main(quick: bool) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="2,000 runs in each world: less than a minute")
-    main(parser.parse_args().quick)
+    parser.add_argument("--trials", type=int, default=TRIALS, help="runs in each world; with 2000 less than a minute")
+    TRIALS = parser.parse_args().trials
+    main()

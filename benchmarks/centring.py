@@ -24,19 +24,21 @@ from typing import Any
 
 import numpy as np
 
-from netdp import calibrate, graphs
+from measure import few, size
+from netdp import graphs
+from netdp.families.masked.learning import standardised
+from netdp.families.masked.simulate import run
+from netdp.families.masked.training import composed, plan_training, scaling_sum
 from netdp.graphs.named import data_file
-from netdp.learn.running import run
-from netdp.learn.scaling import Scaling, standardised
+from netdp.learn.scaling import Scaling
 from netdp.learn.tables import _numbers
 from netdp.models import Logistic, prepared
+from netdp.models.parties import ModelParties
 from netdp.numerics.arrays import FloatArray
-from netdp.peers.study.in_two import SHARE, scaling_epsilon
-from netdp.planning.training import plan_training
-from netdp.planning.training_before import composed, scaling_sum
+from netdp.peers.study.planning import SHARE, scaling_epsilon
 from netdp.privacy import gaussian_epsilon, gaussian_mu
 from netdp.protocols import MaskedDescent, MaskedSum
-from netdp.simulate.model_parties import ModelParties
+from netdp.protocols.calibration import calibrate
 
 EPSILON, DELTA = 1.0, 1e-6
 SHARES = (0.01, 0.02, 0.05, SHARE, 0.2, 0.4)
@@ -129,16 +131,13 @@ def accuracy(name: str, how: str, seed: int, share: float | None = None) -> floa
 
 def tables(seeds: int, only: str) -> None:
     """One line a table and method."""
-    for name in [name for name in TABLES if only in name]:
-        for how, share in [
-            ("ranges", None),
-            *(("private", share) for share in SHARES),
-            ("told", None),
-            ("plain", None),
-        ]:
+    for name in few(name for name in TABLES if only in name):
+        for how, share in few(
+            [("ranges", None), *(("private", share) for share in SHARES), ("told", None), ("plain", None)], quick=2
+        ):
             found = [accuracy(name, how, seed, share) for seed in range(seeds)]
             said = f"private, {share:.0%}" if share else how
-            print(f"{name:18} {said:14} {np.mean(found):.4f} ± {np.std(found, ddof=1):.4f}", flush=True)
+            print(f"{name:18} {said:14} {np.mean(found):.4f} ± {np.std(found, ddof=len(found) > 1):.4f}", flush=True)
 
 
 def netdp(*words: Any, folder: Path) -> str:
@@ -219,8 +218,8 @@ def peers(name: str = "housing price") -> None:
 def main() -> None:
     """Run what was asked for."""
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("cases", nargs="*", default=["tables", "peers"], help="tables, peers")
-    asked.add_argument("--seeds", type=int, default=5)
+    asked.add_argument("cases", nargs="*", default=few(["tables", "peers"]), help="tables, peers")
+    asked.add_argument("--seeds", type=int, default=size(5, quick=1))
     asked.add_argument("--table", default="", help="only tables whose name has this in it")
     given = asked.parse_args()
     for case in given.cases:

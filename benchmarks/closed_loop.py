@@ -12,9 +12,10 @@ from fractions import Fraction
 from pathlib import Path
 from types import ModuleType
 
-from netdp import account
+from measure import few
+from netdp.protocols.accounting import account
 
-TESTS = Path(__file__).parents[1] / "tests" / "accounting" / "gossip"
+TESTS = Path(__file__).parents[1] / "tests" / "families" / "gossip"
 
 
 def load(name: str) -> ModuleType:
@@ -31,7 +32,7 @@ def main() -> None:
     widest = 1.0
     columns = f"{'party':>7}{'bound':>9}{'exact':>9}{'exact, 3/4':>12}{'published':>11}"
     print(f"{'graph':14}{'T':>3}{'K':>3}{'κ':>4}{'observers':>11}{columns}")
-    for graph, T, K, observers, masks in tests.CASES:
+    for graph, T, K, observers, masks in few(tests.CASES):
         protocol = tests.descent(graph, T, K, masks=float(masks))
         bound = tests.loss_energy(protocol, observers)
         published = account(protocol, observers, method="published").factor * T

@@ -11,7 +11,11 @@ import time
 import numpy as np
 
 import netdp
-from netdp import account, calibrate, expected_error, graphs, limits
+from measure import few, size
+from netdp import graphs
+from netdp.protocols.accounting import account
+from netdp.protocols.accuracy import expected_error, limits
+from netdp.protocols.calibration import calibrate
 
 DELTA = 1e-6
 
@@ -20,10 +24,11 @@ def gossip() -> None:
     print("masked gossip, κ = 100: worst factor of the local-DP loss against any f parties")
     print(f"{'graph':>16} {'f':>2} {'bound':>9} {'found':>9} {'20 draws':>9} {'local DP':>9} {'seconds':>8}")
     rng = np.random.default_rng(0)
-    for graph, rounds in ((graphs.hypercube(6), 20), (graphs.hypercube(8), 30), (graphs.regular(200, 6, seed=1), 25),
-                          (graphs.torus(8, 8), 60), (graphs.grid(8, 8), 60)):  # fmt: skip
+    cases = ((graphs.hypercube(6), 20), (graphs.hypercube(8), 30), (graphs.regular(200, 6, seed=1), 25),
+             (graphs.torus(8, 8), 60), (graphs.grid(8, 8), 60))  # fmt: skip
+    for graph, rounds in size(cases, quick=((graphs.hypercube(3), 5),)):
         p = netdp.Gossip(graph, rounds=rounds, sigma=1.0, masks=100.0)
-        for f in (1, 2, 3, 4, 6):
+        for f in few((1, 2, 3, 4, 6)):
             start = time.perf_counter()
             loss = account(p, colluders=f)
             took = time.perf_counter() - start
@@ -35,12 +40,12 @@ def gossip() -> None:
 
 def small() -> None:
     print("\nall coalitions tried, n ≤ 9: bound by currents / exact worst over all coalitions, masks κ = 20")
-    from netdp.accounting.coalitions import gossip as ours
+    from netdp.families.gossip import coalitions as ours
 
     kept, ours._TRIED = ours._TRIED, 0
-    for graph in (graphs.hypercube(3), graphs.grid(3, 3), graphs.regular(9, 4, seed=1)):
+    for graph in few((graphs.hypercube(3), graphs.grid(3, 3), graphs.regular(9, 4, seed=1))):
         p = netdp.Gossip(graph, rounds=15, sigma=1.0, masks=20.0)
-        for f in (1, 2, 3):
+        for f in few((1, 2, 3)):
             bound = account(p, colluders=f).worst
             truth = max(account(p, members).worst for members in itertools.combinations(range(graph.n), f))
             print(f"{graph.name:>16} {f:>2} {bound:.5f} / {truth:.5f}")
@@ -49,16 +54,17 @@ def small() -> None:
 
 def others() -> None:
     print("\nother protocols, ε at δ = 1e-6 against any f (found in brackets)")
-    for p in (
+    protocols = (
         netdp.RingSum(20, 1, sigma=4.0, noise="distributed"),
         netdp.WalkSum(100, 2_000, sigma=20.0),
         netdp.GraphWalkSum(graphs.hypercube(5), steps=320, sigma=20.0),
         netdp.MaskedSum(graphs.ring(64), sigma=0.5, masks=graphs.hypercube(6)),
         netdp.GossipDescent(graphs.hypercube(6), 6, 8, sigma=4.0, step=0.1, masks=100.0),
         netdp.Shuffle(graphs.regular(100, 8, 1), rounds=60, epsilon0=1.0),
-    ):
+    )
+    for p in few(protocols):
         row = []
-        for f in (1, 2, 3):
+        for f in few((1, 2, 3)):
             loss = account(p, colluders=f)
             row.append(f"{loss.worst_epsilon(DELTA):.4g} ({loss.found.epsilon(DELTA):.4g})")
         print(f"{p.kind:>16}  " + "   ".join(row))
@@ -67,8 +73,9 @@ def others() -> None:
 def limit() -> None:
     print("\nlimits, ε = 1, δ = 1e-6: no protocol of messages between neighbours has a smaller error")
     print(f"{'graph':>16} {'f':>2} {'parts':>6} {'limit':>9} {'masked gossip':>14} {'local DP':>9} {'masked sum':>11}")
-    for graph, f, rounds in ((graphs.star(100), 1, 40), (graphs.path(100), 1, 0), (graphs.ring(100), 2, 0),
-                             (graphs.hypercube(6), 3, 20), (graphs.grid(8, 8), 1, 120), (graphs.grid(8, 8), 2, 120)):  # fmt: skip
+    cases = ((graphs.star(100), 1, 40), (graphs.path(100), 1, 0), (graphs.ring(100), 2, 0),
+             (graphs.hypercube(6), 3, 20), (graphs.grid(8, 8), 1, 120), (graphs.grid(8, 8), 2, 120))  # fmt: skip
+    for graph, f, rounds in size(cases, quick=((graphs.hypercube(3), 1, 6),)):
         least = limits(graph, 1.0, DELTA, colluders=f)
         reached = "slow"
         if rounds:

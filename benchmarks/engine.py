@@ -18,7 +18,8 @@ import time
 import numpy as np
 
 import netdp
-from netdp import engine, graphs
+from measure import size
+from netdp import engines, graphs
 from netdp.privacy import Observers
 
 
@@ -37,7 +38,7 @@ def seen(protocol: netdp.Protocol, v: int) -> tuple[np.ndarray, float]:
 def timed(function, items, **options):
     """(seconds, results)."""
     started = time.perf_counter()
-    found = list(engine.map_items(function, items, **options))
+    found = list(engines.map_items(function, items, **options))
     return time.perf_counter() - started, found
 
 
@@ -46,9 +47,9 @@ def connected(n: int) -> graphs.Graph:
     return graphs.geometric(n, float(np.sqrt(14 / (np.pi * n))), seed=1).largest_component()
 
 
-def main(n: int = 2048, observers: int = 32) -> None:
+def main(n: int = size(2048, quick=60), observers: int = size(32, quick=4)) -> None:
     """Print both."""
-    tasks = range(200)
+    tasks = range(size(200, quick=4))
     timed(nothing, tasks)
     alone, _ = timed(nothing, tasks)
     for name in ("threads", "processes"):

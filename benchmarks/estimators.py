@@ -29,6 +29,7 @@ import numpy as np
 from sklearn.linear_model import LinearRegression as Plain
 from sklearn.linear_model import LogisticRegression as PlainLogistic
 
+from measure import few, size
 from netdp.errors import DataNotFound
 from netdp.graphs.named import data_file
 from netdp.learn import LinearRegression, LogisticRegression
@@ -189,7 +190,7 @@ HEAD = (
 
 
 def tables_there() -> Iterator[tuple[str, np.ndarray, np.ndarray, np.ndarray | None]]:
-    for name in FILES:
+    for name in few(FILES):
         try:
             yield (name, *real(name))
         except DataNotFound as problem:
@@ -208,11 +209,12 @@ def defaults(seeds: int) -> None:
 
 def sizes(seeds: int) -> None:
     print(HEAD)
-    for rows, features, parties, epsilon in (
+    cases = (
         (20_000, 3, 16, 10.0), (20_000, 3, 16, 1.0), (20_000, 10, 10_000, 1.0), (20_000, 10, 10_000, 0.1),
         (20_000, 100, 1_000, 10.0), (20_000, 100, 4_000, 1.0), (20_000, 1_000, 4_000, 1.0), (8_000, 1_000, 4_000, 10.0),
         (20_000, 20, 200, 0.1), (20_000, 20, 100, 3.0),
-    ):  # fmt: skip
+    )  # fmt: skip
+    for rows, features, parties, epsilon in size(cases, quick=((400, 3, 16, 10.0),)):
         line(f"synthetic, {rows // parties} rows", split(*synthetic(rows, features)), parties, epsilon, seeds)
 
 
@@ -265,10 +267,10 @@ def regression(seeds: int) -> None:
 
 def skewed(seeds: int) -> None:
     """Rows sorted by label with some noise, then dealt out in that order: the estimator deals at random, so this uses its parts."""
-    from netdp.learn.running import run
+    from netdp.families.masked.simulate import run
+    from netdp.families.masked.training import plan_training
     from netdp.models import Logistic
-    from netdp.planning.training import plan_training
-    from netdp.simulate.model_parties import ModelParties
+    from netdp.models.parties import ModelParties
 
     print(f"{'table':<18} {'parties':>7}   dealt at random   mostly one class each   one class each")
     cases = [(name, X, y) for name, X, y, _ in tables_there()] + [("survey, numbers", *survey("numbers"))]
@@ -298,8 +300,8 @@ CASES = {case.__name__: case for case in (defaults, sizes, unscaled, regression,
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cases", nargs="*", choices=[*CASES, []], default=[])
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=size(3, quick=1))
     options = parser.parse_args()
-    for case in options.cases or CASES:
+    for case in options.cases or size(list(CASES), quick=["sizes"]):
         print(f"\n{case}")
         CASES[case](options.seeds)

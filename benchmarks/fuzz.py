@@ -17,14 +17,16 @@ sys.path.append(str(Path(__file__).parent.parent / "tests" / "peers"))
 import matrix
 import mutants
 
+from measure import few, size
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--messages", type=int, default=100_000, help="in all, shared by the protocols")
+    parser.add_argument("--messages", type=int, default=size(100_000, quick=40), help="in all, shared by the protocols")
     parser.add_argument("--kind", choices=matrix.protocols(), action="append")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    rows = arguments.kind or matrix.protocols()
+    rows = arguments.kind or few(matrix.protocols())
     wrong, sent = [], 0
 
     def show(words: str) -> None:

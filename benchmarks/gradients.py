@@ -19,12 +19,12 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 
-from measure import peak, run_cases
+from measure import peak, run_cases, size
 
 CLIP, GRID = 0.1, 2.0**-14
 
 
-def best(work: Callable[[], object], times: int = 5) -> float:
+def best(work: Callable[[], object], times: int = size(5, quick=1)) -> float:
     """Processor time in milliseconds: what else the machine does is left out."""
 
     def once() -> float:
@@ -189,4 +189,4 @@ CASES: dict[str, Callable[[], str]] = {
 }
 
 if __name__ == "__main__":
-    run_cases(__file__, __doc__, CASES, warm)
+    run_cases(__file__, __doc__, size(CASES, quick={"regression": regression}), size(warm, quick=lambda: None))

@@ -12,11 +12,11 @@ import time
 import numpy as np
 
 import netdp
+from measure import size
 from netdp import graphs
-from netdp.accounting.token import graph_walk
-from netdp.accounting.token.events import Event, compose_events
-from netdp.accounting.token.graph_energy import profile
-from netdp.accounting.token.sampled import gaussian, mixture
+from netdp.families.token.account import graph_walk
+from netdp.families.token.account.energy import profile
+from netdp.families.token.account.events import Event, compose_events, gaussian, mixture
 from netdp.protocols import GraphWalkSum, WalkDescent
 
 DELTA = 1e-6
@@ -45,7 +45,7 @@ def table() -> None:
     print(
         f"{'graph':22} {'v':>3} {'u':>3} {'before':>8} {'gaps':>8} {'stretch':>8} {'descent':>8} {'2024':>8} {'local':>8}"
     )
-    for graph, visits, sigma, pairs in CASES:
+    for graph, visits, sigma, pairs in size(CASES, quick=((graphs.ring(6), 5, 10.0, ((0, 1),)),)):
         p = GraphWalkSum(graph, steps=visits * graph.n, sigma=sigma)
         d = WalkDescent(graph, steps=p.steps, sigma=sigma, step=0.1, clip=0.5, closing=True)
         for v, u in pairs:

@@ -18,7 +18,9 @@ from itertools import product
 
 import numpy as np
 
+from measure import few, size
 from netdp import graphs
+from netdp.families.gossip.plan import worst_energy
 from netdp.learn import (
     LABELS,
     GossipLogisticRegression,
@@ -29,10 +31,8 @@ from netdp.learn import (
     table,
     train,
 )
-from netdp.planning import calibrate
-from netdp.planning.gossip.descent import worst_energy
-from netdp.protocols import CentralDescent, GossipDescent, LocalDescent
-from netdp.reproduce.muffliato.descent import muffliato
+from netdp.papers.muffliato.common import muffliato
+from netdp.protocols import CentralDescent, GossipDescent, LocalDescent, calibrate
 
 DELTA = 1e-6
 
@@ -51,19 +51,19 @@ def spread(numbers) -> str:
 
 
 def curator(trials: int) -> None:
-    graph = graphs.hypercube(11)
-    iterations, step = 30, 4.0
+    graph = graphs.hypercube(size(11, quick=4))
+    iterations, step = size(30, quick=2), 4.0
     print(
         f"\nThe same certified worst-case ε (δ = {DELTA:g}) for all: {graph.n} parties on {graph.name}, "
         f"{iterations} steps of {step}"
     )
-    draft = GossipDescent(graph, iterations, 40, sigma=1.0, step=step, clip=1.0, masks=1000.0)
+    draft = GossipDescent(graph, iterations, size(40, quick=4), sigma=1.0, step=step, clip=1.0, masks=1000.0)
     # A hypercube looks the same from every party and in every direction: one observer, one target per distance.
-    energy = worst_energy(draft, [(0,)], targets=[2**k - 1 for k in range(1, 12)])
+    energy = worst_energy(draft, [(0,)], targets=[2**k - 1 for k in range(1, graph.n.bit_length())])
     ratio = energy / iterations * graph.n
     print(f"  masked descent, K = {draft.gossip_rounds}, κ = {draft.masks:g}: worst loss is {ratio:.3f} × a curator's")
     print(f"  {'ε':>5}  {'':24}{'σ':>9}  accuracy of one party's model, {trials} trials")
-    for epsilon in (0.5, 1.0, 4.0):
+    for epsilon in few((0.5, 1.0, 4.0)):
         masked = calibrate(draft, epsilon, DELTA, energy=energy)
         baselines = [cls(graph.n, iterations, 1.0, step) for cls in (CentralDescent, LocalDescent)]
         central, local = (calibrate(protocol, epsilon, DELTA) for protocol in baselines)
@@ -117,11 +117,11 @@ CASES = {"speed": speed, "curator": curator, "defaults": defaults}
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cases", nargs="*", metavar="case", help=f"{', '.join(CASES)}; all by default")
-    parser.add_argument("--trials", type=int, default=10)
+    parser.add_argument("--trials", type=int, default=size(10, quick=1))
     arguments = parser.parse_args()
     if unknown := set(arguments.cases) - set(CASES):
         parser.error(f"no case {', '.join(sorted(unknown))}; choose from {', '.join(CASES)}")
-    for case in arguments.cases or CASES:
+    for case in arguments.cases or size(list(CASES), quick=["curator"]):
         CASES[case](arguments.trials)
 
 

@@ -16,11 +16,12 @@ import time
 import numpy as np
 
 import netdp
+from measure import few, size
 from netdp import graphs
 from netdp.learn import LogisticParties, accuracy, plan_learning, table, train, train_walk
 
 DELTA, CLIP = 1e-6, 0.1
-PENALTIES = (0.1, 0.03, 0.01, 0.003, 0.001, 0.0003)
+PENALTIES = few((0.1, 0.03, 0.01, 0.003, 0.001, 0.0003))
 
 
 def drafts(n: int, d: int):
@@ -37,9 +38,9 @@ def drafts(n: int, d: int):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--table", default="housing:longitude")
-    parser.add_argument("--parties", type=int, default=256)
-    parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0, 4.0])
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--parties", type=int, default=size(256, quick=16))
+    parser.add_argument("--epsilon", type=float, nargs="+", default=few([1.0, 4.0]))
+    parser.add_argument("--seeds", type=int, default=size(3, quick=1))
     asked = parser.parse_args()
     name, _, label = asked.table.partition(":")
     rows, test = table(name, label or None).split(0.2, 0)
@@ -51,7 +52,7 @@ def main() -> None:
     print(f"the least (clipped) risk is {least:.4f}, that of the model 0 {start:.4f}")
     print(f"{'':20}{'ε':>4} {'T':>7} {'K':>3} {'step':>8} {'σ':>8}  predicted  measured  accuracy  seconds")
     for epsilon in asked.epsilon:
-        for title, draft, options in drafts(data.n, data.d):
+        for title, draft, options in few(drafts(data.n, data.d), quick=2):
             began = time.perf_counter()
             plan = plan_learning(draft, epsilon, DELTA, valleys, **options)
             p, took = plan.protocol, time.perf_counter() - began

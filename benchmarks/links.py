@@ -13,20 +13,20 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from measure import peak, run_cases, seconds
+from measure import QUICK, few, peak, run_cases, seconds, size
 from netdp import graphs
-from netdp.accounting.heap.clones import Heap
-from netdp.accounting.shuffle.separation import fewest_rounds
 from netdp.errors import DataNotFound
+from netdp.families.gossip.plan import gossip_rounds
+from netdp.families.shuffle.account.mixing import fewest_rounds
+from netdp.families.shuffle.plan import plan_rounds
 from netdp.graphs import Graph
-from netdp.graphs.diameter import diameter
-from netdp.graphs.links import with_links
+from netdp.graphs.families import with_links
+from netdp.graphs.shape import diameter
 from netdp.graphs.spectrum import spectral_gap
-from netdp.planning import plan_rounds
-from netdp.planning.links import gossip_rounds
+from netdp.privacy.clones import Heap
 
 DELTA, EPSILON0, SHARE = 1e-6, 1.0, 0.01
-RINGS = (0, 1, 2, 4)
+RINGS = few((0, 1, 2, 4), quick=2)
 ASKED = {
     "deezer": (10_133, 205, 120, 74),
     "facebook-pages": (6_966, 493, 317, 191),
@@ -43,6 +43,9 @@ def older(graph: Graph) -> int:
 
 
 def real() -> Iterator[tuple[str, Graph]]:
+    if QUICK:
+        yield "twitch", graphs.regular(300, 8, seed=0)
+        return
     for name in ASKED:
         try:
             yield name, graphs.dataset(name)
@@ -56,7 +59,7 @@ def hops() -> str:
     )
     for name, graph in real():
         first = 0
-        for rings, asked in zip(RINGS, ASKED[name], strict=True):
+        for rings, asked in zip(RINGS, ASKED[name], strict=False):
             linked, start = with_links(graph, rings, seed=0), time.perf_counter()
             then = older(linked)
             now = plan_rounds(linked, EPSILON0, DELTA, SHARE).protocol.rounds
@@ -71,26 +74,27 @@ def hops() -> str:
 
 
 def rounds() -> str:
-    others = [("ring:1000", graphs.ring(1000)), ("grid:40x40", graphs.grid(40, 40))]
-    others.append(("random_tree:2000", graphs.random_tree(2000, seed=0)))
+    n = size(1000, quick=20)
+    others = [(f"ring:{n}", graphs.ring(n)), ("grid:40x40", graphs.grid(40, 40))][: size(2, quick=1)]
+    others.append((f"random_tree:{2 * n}", graphs.random_tree(2 * n, seed=0)))
     print("    graph            rings   gossip rounds   (gap)      flood rounds   numbers sent per user in a flood")
     for name, graph in [*others, *real()]:
         for rings in RINGS:
             linked = with_links(graph, rings, seed=0)
             gap, across = spectral_gap(linked), diameter(linked)
-            size = f"{across.low}" if across.is_exact else f"{across.low} to {across.high}"
+            apart = f"{across.low}" if across.is_exact else f"{across.low} to {across.high}"
             sent = 2 * linked.m
             print(
-                f"    {name:<16} {rings:>5} {gossip_rounds(gap):>15,}   {gap:<10.3g} {size:>10} {sent:>20,.0f}",
+                f"    {name:<16} {rings:>5} {gossip_rounds(gap):>15,}   {gap:<10.3g} {apart:>10} {sent:>20,.0f}",
                 flush=True,
             )
     return "gossip and floods"
 
 
 def million() -> str:
-    graph = graphs.regular(1_000_000, 6, seed=0)
+    graph = graphs.regular(size(1_000_000, quick=100), 6, seed=0)
     took = [f"{rings} rings {seconds(lambda k=rings: with_links(graph, k, seed=1)):.1f} s" for rings in (1, 2, 4)]
-    return f"a million parties: {', '.join(took)}; {peak():.2f} GB"
+    return f"{graph.n:,} parties: {', '.join(took)}; {peak():.2f} GB"
 
 
 CASES = {"a": hops, "b": rounds, "c": million}

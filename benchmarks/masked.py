@@ -13,12 +13,16 @@ import math
 
 import numpy as np
 
-from measure import peak, run_cases, seconds
-from netdp import MaskedSum, account, calibrate, expected_error, graphs, simulate
+from measure import few, peak, run_cases, seconds, size
+from netdp import graphs, simulate
 from netdp.errors import Unsupported
+from netdp.families.masked.protocol import MaskedSum
 from netdp.privacy import gaussian_mu
+from netdp.protocols.accounting import account
+from netdp.protocols.accuracy import expected_error
+from netdp.protocols.calibration import calibrate
 
-EPSILON, DELTA, PARTIES = 1.0, 1e-6, 1000
+EPSILON, DELTA, PARTIES = 1.0, 1e-6, size(1000, quick=20)
 
 
 def warm() -> None:
@@ -27,7 +31,7 @@ def warm() -> None:
 
 def error() -> str:
     lines = ["talk graph         numbers  coalition  certified ε  share σ/Δ   error  over a curator  over the ideal"]
-    for graph in (graphs.ring(PARTIES), graphs.grid(25, 40), graphs.regular(PARTIES, 6, seed=0)):
+    for graph in few((graphs.ring(PARTIES), graphs.grid(25, 40), graphs.regular(PARTIES, 6, seed=0))):
         for dimension in (1, 100):
             for part in (10, 4, 2):
                 colluders = PARTIES // part
@@ -48,7 +52,7 @@ def traffic() -> str:
         graphs.ring(64), graphs.ring(1000), graphs.grid(16, 16), graphs.regular(256, 6, seed=0), graphs.regular(1024, 6, seed=0)
     )  # fmt: skip
     lines = ["graph              spread   modulus  rounds  bytes a link, 1 number  100 numbers"]
-    for graph in shapes:
+    for graph in few(shapes):
         for spread in ("flood", "average"):
             found = []
             for dimension in (1, 100):
@@ -57,8 +61,8 @@ def traffic() -> str:
                     found.append((p.rounds, p.q.bit_length() - 1, f"{p.link_bytes:,}"))
                 except Unsupported:
                     found.append((0, p.q.bit_length() - 1, "not exact"))
-            (rounds, bits, few), (_, _, many) = found
-            lines.append(f"{graph.name:18} {spread:8} {'2^' + str(bits):>7}{rounds or '–':>8}{few:>24}{many:>13}")
+            (rounds, bits, short), (_, _, many) = found
+            lines.append(f"{graph.name:18} {spread:8} {'2^' + str(bits):>7}{rounds or '–':>8}{short:>24}{many:>13}")
     return "\n    ".join(["", *lines])
 
 
@@ -66,8 +70,8 @@ def time() -> str:
     graph = graphs.regular(PARTIES, 6, seed=0)
     p = MaskedSum(graph, sigma=0.2)
     lines = [
-        f"account {seconds(lambda: account(p, range(100))):.2f} s, calibrate "
-        f"{seconds(lambda: calibrate(p, EPSILON, DELTA, colluders=100)):.2f} s"
+        f"account {seconds(lambda: account(p, range(PARTIES // 10))):.2f} s, calibrate "
+        f"{seconds(lambda: calibrate(p, EPSILON, DELTA, colluders=PARTIES // 10)):.2f} s"
     ]
     for dimension in (1, 100):
         values = np.random.default_rng(0).random((PARTIES, dimension)) / math.sqrt(dimension)

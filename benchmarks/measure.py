@@ -1,13 +1,37 @@
-"""What the benchmarks share: a stopwatch, the memory used, and cases that run in a process of their own."""
+"""What the benchmarks share: a stopwatch, the memory used, cases that run in a process of their own, and --quick.
+
+python benchmarks/….py --quick      every benchmark at its smallest size: seconds, and no figure to be quoted
+"""
 
 from __future__ import annotations
 
 import argparse
+import os
 import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+QUICK = "--quick" in sys.argv or os.environ.get("NETDP_QUICK") == "1"
+"""Whether this is a trial of the benchmark itself. The word is taken from the command line, for the processes it starts, too."""
+if QUICK:
+    os.environ["NETDP_QUICK"] = "1"
+    sys.argv[:] = [word for word in sys.argv if word != "--quick"]
+
+
+def size(usual: T, quick: T) -> T:
+    """How much is measured: as usual, or as little as shows that it works."""
+    return quick if QUICK else usual
+
+
+def few(items: Iterable[T], quick: int = 1) -> list[T]:
+    """All of them, or the first."""
+    found = list(items)
+    return found[:quick] if QUICK else found
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -31,7 +55,7 @@ def run_cases(file: str, doc: str | None, cases: dict[str, Callable[[], str]], w
     if unknown := set(arguments.cases) - set(cases):
         parser.error(f"no case {', '.join(sorted(unknown))}; choose from {', '.join(cases)}")
     for case in arguments.cases or cases:
-        if arguments.here:
+        if arguments.here or QUICK:
             warm()
             print(f"({case}) {cases[case]()}", flush=True)
         else:

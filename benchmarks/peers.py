@@ -29,14 +29,15 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-from measure import run_cases
+from measure import run_cases, size
 
-RING = 8
-TOKENS = {"8 KB": (1024, 150), "1 MB": (131_072, 20)}
+RING = size(8, quick=4)
+TOKENS = size({"8 KB": (1024, 150), "1 MB": (131_072, 20)}, quick={"8 KB": (1024, 3)})
 """How many numbers a token has, and how often it goes round."""
-REPEATS = 3
+PEERS = size(16, quick=4)
+REPEATS = size(3, quick=1)
 PATIENCE = 150.0
 BARE = 30.0
 MOST_BYTES = 12e9
@@ -44,7 +45,7 @@ LONGEST = 120.0
 
 
 def warm() -> None:
-    import netdp.peers.up  # noqa: F401
+    import netdp.peers.launch  # noqa: F401
 
 
 def load() -> str:
@@ -79,29 +80,28 @@ def ring_study(numbers: int, rounds: int) -> Any:
 
 def timed_ring_party(home: str, study: str, data: str, events: Any, record: str | None = None) -> None:
     """A party's process. The last party, which gets the token when all others have had it, times it until it is released."""
-    import netdp.peers.hand as hand
-    from netdp.peers.up import party_process
+    from netdp.families.token.peer_ring import Ring
+    from netdp.peers.launch import party_process
 
-    class Timed(hand.Ring):
-        visits: ClassVar[list[float]] = []
+    advance, visits = Ring.advance, []
 
-        def advance(self, held: Any) -> Any:
-            said = super().advance(held)
-            if said.addressed or said.published:
-                self.visits.append(time.perf_counter())
-            if said.published:
-                rounds, spent = len(self.visits) - 1, self.visits[-1] - self.visits[0]
-                events.send_bytes(json.dumps({"event": "note", "text": f"{rounds} rounds in {spent}"}).encode())
-            return said
+    def timed(self: Any, held: Any, moment: Any) -> Any:
+        said = advance(self, held, moment)
+        if said.addressed or said.published:
+            visits.append(time.perf_counter())
+        if said.published:
+            rounds, spent = len(visits) - 1, visits[-1] - visits[0]
+            events.send_bytes(json.dumps({"event": "note", "text": f"{rounds} rounds in {spent}"}).encode())
+        return said
 
     if Path(home).name == f"p{RING - 1}":
-        hand.Ring = Timed  # type: ignore[misc]
+        Ring.advance = timed  # type: ignore[method-assign]
     party_process(home, study, data, events, record)
 
 
 def netdp_ring(numbers: int, rounds: int) -> float:
     """Hops per second, from when everybody has drawn and had the token once to its release."""
-    from netdp.peers.up import up
+    from netdp.peers.launch import up
 
     with folder() as place:
         study, path, files = settled(ring_study(numbers, rounds), place)
@@ -115,7 +115,8 @@ def netdp_ring(numbers: int, rounds: int) -> float:
 def bare_ring(place_of_ring: Callable[..., None], size: int, rounds: int) -> float:
     """Hops per second of so many bytes where every process passes on what it gets and does nothing else."""
     from netdp.peers.identity import Identity
-    from netdp.peers.up import PRELOADED, free_ports
+    from netdp.peers.launch import PRELOADED
+    from netdp.peers.setup import free_ports
 
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(list(PRELOADED))
@@ -260,7 +261,8 @@ def hops() -> str:
 
 def draft(n: int, numbers: int, spread: str = "flood") -> Any:
     """A masked mean of one number, or a histogram of many, among n parties on a random 6-regular graph."""
-    from netdp import MaskedSum, graphs
+    from netdp import graphs
+    from netdp.families.masked.protocol import MaskedSum
     from netdp.peers.study import Study
     from netdp.peers.study.task import Task
 
@@ -286,7 +288,7 @@ def draft(n: int, numbers: int, spread: str = "flood") -> Any:
 
 def settled(study: Any, place: Path) -> tuple[Any, Path, dict[str, Path]]:
     """Keys, signatures and data for everybody."""
-    from netdp.peers.up import deal, settle
+    from netdp.peers.setup import deal, settle
 
     complete, path = settle(study, place)
     (place / "all.csv").write_text("party,x\n" + "".join(f"{name},0.5\n" for name in complete.names))
@@ -305,8 +307,8 @@ def pages(pid: int | str = "self") -> dict[str, float]:
 
 def weighed_party(home: str, study: str, data: str, events: Any, record: str | None = None) -> None:
     """A party's process that says how large it is when it holds the answer."""
+    from netdp.peers.launch import party_process
     from netdp.peers.peer import Peer
-    from netdp.peers.up import party_process
 
     conclude = Peer._conclude
 
@@ -333,10 +335,10 @@ print(pages(), flush=True)
 
 
 def memory() -> str:
-    from netdp.peers.up import up
+    from netdp.peers.launch import up
 
     with folder() as place:
-        study, path, files = settled(draft(16, 1), place)
+        study, path, files = settled(draft(PEERS, 1), place)
         result = up(study, path, files, place, restart=False, target=weighed_party)
         found = [json.loads(note.split("weight ")[1]) for note in result.notes if "weight " in note]
         middle = {name: statistics.median(one[name] for one in found) for name in ("Pss", "Uss", "Rss")}
@@ -358,7 +360,7 @@ def memory() -> str:
                 one.wait()
         ready, most = (statistics.median(column) for column in zip(*alone, strict=True))
     return (
-        f"16 peers of a fork server, at the answer: PSS {middle['Pss']:.0f} MB, USS {middle['Uss']:.0f} MB each (RSS "
+        f"{PEERS} peers of a fork server, at the answer: PSS {middle['Pss']:.0f} MB, USS {middle['Uss']:.0f} MB each (RSS "
         f"{middle['Rss']:.0f} MB, most of it shared); a peer that runs alone: RSS {ready:.0f} MB before its first link, "
         f"{most:.0f} MB at most   (asked: 60 MB)"
     )
@@ -369,13 +371,13 @@ def memory() -> str:
 
 def timed_party(home: str, study: str, data: str, events: Any, record: str | None = None) -> None:
     """A party's process that tells when it listens, when its roster is sealed and when it answers, and its CPU seconds."""
-    import netdp.peers.up as module
-    from netdp.peers.hand import Pen
+    from netdp.peers import launch as module
+    from netdp.peers.desk import Desk
 
     when: dict[str, float] = {}
-    spread, dumps = Pen.spread, json.dumps
+    spread, dumps = Desk.spread, json.dumps
 
-    def sealed(self: Pen, attempt: int, roster: Any) -> Any:
+    def sealed(self: Desk, attempt: int, roster: Any) -> Any:
         when.setdefault("sealed", time.monotonic())
         return spread(self, attempt, roster)
 
@@ -390,18 +392,18 @@ def timed_party(home: str, study: str, data: str, events: Any, record: str | Non
                         events.send_bytes(dumps({"event": "note", "text": "when " + dumps(when)}).encode())
             events.send_bytes(told)
 
-    Pen.spread = sealed  # type: ignore[method-assign]
+    Desk.spread = sealed  # type: ignore[method-assign]
     module.party_process(home, study, data, Noting(), record)  # type: ignore[arg-type]
 
 
 def one_round(n: int, numbers: int, spread: str) -> str:
     """Seconds from listening, seconds from the sealed roster, CPU seconds of a peer; or why it is not run."""
-    from netdp.peers.messages import Kind
-    from netdp.peers.up import up
+    from netdp.peers.launch import up
+    from netdp.peers.messages import ItemKind
 
     begun = time.monotonic()
     study = draft(n, numbers, spread)
-    body = study.running.longest()[Kind.CONTRIBUTION]
+    body = study.running.longest()[ItemKind.CONTRIBUTION]
     wanted = n * (40e6 + n * body + 100 * numbers)  # everybody holds everything
     if wanted > MOST_BYTES:
         return f"not run: {n} peers that each hold {n} times {body / 1e6:.1f} MB need some {wanted / 1e9:.0f} GB"
@@ -427,11 +429,14 @@ def _until(deadline: float) -> Callable[[Any], None]:
     return watch
 
 
-ROUNDS = [
-    (10, 1, "flood"), (10, 1, "average"), (10, 10**4, "flood"), (10, 10**6, "flood"), (50, 1, "flood"), (50, 1, "average"),
-    (50, 10**4, "flood"), (50, 10**6, "flood"), (200, 1, "flood"), (200, 1, "average"), (200, 10**4, "flood"),
-    (200, 10**6, "flood"),
-]  # fmt: skip
+ROUNDS = size(
+    [
+        (10, 1, "flood"), (10, 1, "average"), (10, 10**4, "flood"), (10, 10**6, "flood"), (50, 1, "flood"), (50, 1, "average"),
+        (50, 10**4, "flood"), (50, 10**6, "flood"), (200, 1, "flood"), (200, 1, "average"), (200, 10**4, "flood"),
+        (200, 10**6, "flood"),
+    ],
+    quick=[(4, 1, "flood")],
+)  # fmt: skip
 
 
 def rounds() -> str:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import time
 
+from measure import few, size
 from netdp import graphs
-from netdp.planning.gossip.plan import plan
+from netdp.families.gossip.plan import plan_gossip
 
 EPSILON, DELTA = 1.0, 1e-6
 
@@ -20,10 +21,11 @@ def main() -> None:
     print(f"error of the mean at certified ε = {EPSILON:g}, δ = {DELTA:g}; in brackets, times the trusted curator's")
     header = f"{'graph':18}{'against':>16}{'curator':>10}{'masked':>18}{'plain':>17}{'refreshed':>17}{'local DP':>17}"
     print(header + "   masked settings, time")
-    for graph in (graphs.hypercube(8), graphs.grid(16, 16), graphs.regular(1024, 6, seed=0)):
-        for share in (None, 0.1):
+    shapes = (graphs.hypercube(8), graphs.grid(16, 16), graphs.regular(1024, 6, seed=0))
+    for graph in size(shapes, quick=(graphs.hypercube(3),)):
+        for share in few((None, 0.1)):
             start = time.perf_counter()
-            found = plan(graph, EPSILON, DELTA, coalitions=share, kinds=("plain", "refreshed", "masked"))
+            found = plan_gossip(graph, EPSILON, DELTA, coalitions=share, kinds=("plain", "refreshed", "masked"))
             seconds = time.perf_counter() - start
             against = "each alone" if share is None else "+ random tenth"
             cells = f"{graph.name:18}{against:>16}{found.curator_rmse:10.5f}"

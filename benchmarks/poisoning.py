@@ -17,6 +17,7 @@ from functools import cache
 import numpy as np
 
 import netdp
+from measure import few, size
 from netdp import graphs
 from netdp.learn import (
     LogisticParties,
@@ -29,10 +30,10 @@ from netdp.learn import (
     table,
     train,
 )
-from netdp.learn.noise import longest_step, step_for
+from netdp.learn.fitting import longest_step, step_for
 
-DELTA, SEEDS = 1e-6, range(3)
-SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4)
+DELTA, SEEDS = 1e-6, range(size(3, quick=1))
+SHARES = few((0.0, 0.05, 0.1, 0.2, 0.3, 0.4), quick=2)
 
 
 class Setting:
@@ -113,7 +114,7 @@ def tokens(setting: Setting) -> None:
         "one user replaces the token whenever it holds it (20 units the wrong way): accuracy of mean, trimmed mean, "
         "median of 15 tokens"
     )
-    for visits in (1, 2, 5, 50):
+    for visits in few((1, 2, 5, 50)):
         p = netdp.WalkDescent(
             setting.n, max(visits * setting.n, setting.n), sigma=0.05, step=1.0 / visits, clip=0.1, tokens=15
         )
@@ -161,11 +162,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cases", nargs="*", choices=[*CASES, []], default=[])
     parser.add_argument("--table", default="housing:longitude")
-    parser.add_argument("--parties", type=int, default=256)
+    parser.add_argument("--parties", type=int, default=size(256, quick=16))
     parser.add_argument("--epsilon", type=float, default=4.0)
     asked = parser.parse_args()
     setting = Setting(asked.table, asked.parties, asked.epsilon)
-    for case in asked.cases or CASES:
+    for case in asked.cases or size(list(CASES), quick=["tokens"]):
         CASES[case](setting)
         print()
 

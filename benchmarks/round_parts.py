@@ -57,12 +57,12 @@ def watched_process(home: str, study: str, data: str | None, events: Any, record
     """A party's process that leaves its number and, at the end, what each part took, in its folder."""
     import torch
 
+    from netdp.families.masked import peer as learner
+    from netdp.families.masked.peer_descent import Descending
     from netdp.mechanisms.discrete_gaussian import DiscreteGaussian
-    from netdp.peers import learner
+    from netdp.peers.launch import party_process
     from netdp.peers.ledger.store import Store
     from netdp.peers.peer import Peer
-    from netdp.peers.spreads.descent import Descending
-    from netdp.peers.up import party_process
 
     torch.set_num_threads(1)
     (Path(home) / "pid").write_text(str(os.getpid()))

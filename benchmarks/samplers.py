@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from measure import seconds
-from netdp.audit.noise import fits, gaussian_law, independent, laplace_law
+from measure import few, seconds, size
+from netdp.audit.samples import fits, gaussian_law, independent, laplace_law
 from netdp.mechanisms import (
     ExactMechanism,
     Gaussian,
@@ -29,10 +29,10 @@ from netdp.mechanisms import (
     on_a_grid,
 )
 from netdp.mechanisms.discrete_gaussian import DiscreteGaussian, words_from
-from netdp.mechanisms.discrete_laplace import DiscreteLaplace
 from netdp.mechanisms.fine_gaussian import FineGaussian
+from netdp.mechanisms.laplace import DiscreteLaplace
 
-DRAWS = 400_000
+DRAWS = size(400_000, quick=1000)
 
 
 def broken(y: Any) -> float:
@@ -49,9 +49,9 @@ def numbers(mechanism: Mechanism, value: float, rng: np.random.Generator) -> Any
 
 def directions(mechanism: PrivUnit, axis: int, rng: np.random.Generator) -> Any:
     """First coordinates of the directions V of reports."""
-    value = np.tile(np.eye(mechanism.dimension)[axis], (10_000, 1))
+    value = np.tile(np.eye(mechanism.dimension)[axis], (DRAWS // 40, 1))
     found = []
-    for _ in range(10):
+    for _ in range(size(10, quick=1)):
         if isinstance(mechanism, ExactMechanism):
             z = mechanism.randomize(value, rng)
             found.append(z[:, 0] / np.linalg.norm(z, axis=1))
@@ -78,9 +78,9 @@ def speed() -> None:
     print(
         f"\n{'nanoseconds per number':34} {'float':>9} {'exact':>9} {'ratio':>7}  squared error of one report, float and exact"
     )
-    units = rng.standard_normal((2000, 200))
+    units = rng.standard_normal((DRAWS // 200, 200))
     units /= np.linalg.norm(units, axis=1, keepdims=True)
-    labels, shares = rng.integers(0, 16, 500_000), rng.random(500_000)
+    labels, shares = rng.integers(0, 16, DRAWS * 5 // 4), rng.random(DRAWS * 5 // 4)
     cases: list[tuple[str, Mechanism, Any]] = [
         ("k-ary response, 16 values", RandomizedResponse(16, 1.0), labels),
         ("unary encoding, 16 values", UnaryEncoding(16, 1.0), labels[:50_000]),
@@ -88,7 +88,7 @@ def speed() -> None:
         ("Gaussian, ε₀ = 1, δ₀ = 1e-6", Gaussian.calibrated(1.0, 1e-6, centre=0.5), shares),
         *((f"PrivUnit, d = 200, ε₀ = {e:g}", PrivUnit(200, e), units) for e in (1.0, 4.0, 8.0)),
     ]
-    for name, ideal, values in cases:
+    for name, ideal, values in few(cases, quick=3):
         exact = on_a_grid(ideal)
         count = exact.width * len(values)
         for warm in (ideal, exact):
@@ -98,9 +98,11 @@ def speed() -> None:
         errors = f"{ideal.squared_error(1):10.4f} {exact.squared_error(1):10.4f}"
         print(f"{name:34} {fast:9.0f} {slow:9.0f} {slow / fast:7.1f}  {errors}")
     single = GridLaplace.interval(0.0, 1.0, 1.0)
-    alone = seconds(lambda: [single.report([0.5], words_from(rng)) for _ in range(1000)]) / 1000
+    alone = seconds(lambda: [single.report([0.5], words_from(rng)) for _ in range(DRAWS // 400)]) / (DRAWS // 400)
     unit = on_a_grid(PrivUnit(200, 4.0))
-    long = seconds(lambda: [unit.report(units[:1], words_from(rng)) for _ in range(50)]) / 50
+    long = seconds(lambda: [unit.report(units[:1], words_from(rng)) for _ in range(size(50, quick=1))]) / size(
+        50, quick=1
+    )
     print(
         f"one report at a time, as a peer: discrete Laplace {alone * 1e3:.2f} ms, PrivUnit(200, 4) {long * 1e3:.1f} ms"
     )
@@ -109,14 +111,14 @@ def speed() -> None:
 def as_claimed() -> None:
     """The law and the pairs of draws, and how few draws give a bug away, doubling from a thousand on."""
     words = words_from(np.random.default_rng(2))
-    print(f"\n{'the noise itself, 200,000 draws':34} {'law':>9} {'pairs':>9} {'seconds':>9}")
+    print(f"\n{f'the noise itself, {DRAWS // 2:,} draws':34} {'law':>9} {'pairs':>9} {'seconds':>9}")
     sound: list[tuple[str, Any, Any]] = [
         *((f"DiscreteGaussian({v:,})", DiscreteGaussian(v), gaussian_law(v)) for v in (1, 262_144, 2**40)),
         ("FineGaussian(2**116)", FineGaussian(2**116), gaussian_law(2**116)),
         ("DiscreteLaplace(2**-20)", DiscreteLaplace(Fraction(1, 2**20)), laplace_law(Fraction(1, 2**20))),
     ]
-    for name, sampler, law in sound:
-        drawn = sampler.sample((200_000,), words)
+    for name, sampler, law in few(sound):
+        drawn = sampler.sample((DRAWS // 2,), words)
         took = seconds(lambda drawn=drawn, law=law: [fits(drawn, law), independent(drawn, law)])
         print(f"{name:34} {fits(drawn, law).ok!s:>9} {independent(drawn, law).ok!s:>9} {took:9.2f}")
     law, rng = gaussian_law(2500), np.random.default_rng(3)
@@ -136,7 +138,7 @@ def as_claimed() -> None:
         ),
     ]
     print(f"{'found with how many draws':34}")
-    for name, draw, stated in planted:
+    for name, draw, stated in few(planted):
         n = 1000
         while n < 2_000_000 and fits(draw(n), stated).ok:
             n *= 2

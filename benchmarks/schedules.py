@@ -21,15 +21,17 @@ sys.path.append(str(Path(__file__).parent.parent / "tests" / "peers"))
 import matrix
 import trials
 
+from measure import few, size
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kind", choices=matrix.protocols())
     parser.add_argument("--seed", type=int)
-    parser.add_argument("--count", type=int, default=2000)
+    parser.add_argument("--count", type=int, default=size(2000, quick=1))
     parser.add_argument("--from", type=int, default=0, dest="first")
     arguments = parser.parse_args()
-    rows = [arguments.kind] if arguments.kind else matrix.protocols()
+    rows = [arguments.kind] if arguments.kind else few(matrix.protocols())
     if arguments.seed is not None:
         return max(replay(row, arguments.seed) for row in rows)
     return max(many(row, range(arguments.first, arguments.first + arguments.count)) for row in rows)

@@ -13,10 +13,14 @@ import math
 
 import numpy as np
 
-from netdp import ErdosRenyiDescent, ErdosRenyiGossip, account, local_dp
-from netdp.accounting.gossip.iteration import loss_energy
-from netdp.accounting.gossip.redrawn import floor
+from measure import few, size
+from netdp.families.gossip.account.descent import loss_energy
+from netdp.families.gossip.account.secret_graphs import floor
+from netdp.families.gossip.descent import ErdosRenyiDescent
+from netdp.families.gossip.varying import ErdosRenyiGossip
 from netdp.privacy import gaussian_epsilon
+from netdp.protocols.accounting import account
+from netdp.protocols.alternatives import local_dp
 
 DELTA = 1e-6
 
@@ -24,8 +28,8 @@ DELTA = 1e-6
 def averaging() -> None:
     print("averaging, sigma = 4, local DP 1.061")
     print(f"{'n':>5} {'T':>3} {'colluders':>9} {'redrawn':>8} {'one graph':>9} {'floor':>6} {'printed':>8}")
-    for n in (2000, 4000):
-        for rounds, colluders in ((6, 1), (20, 1), (6, 20)):
+    for n in size((2000, 4000), quick=(50,)):
+        for rounds, colluders in few(((6, 1), (20, 1), (6, 20))):
             protocol = ErdosRenyiGossip(n, math.log(n) / n, rounds, 4.0, varying=True)
             who = list(range(colluders))
             redrawn = account(protocol, who).worst_epsilon(DELTA)
@@ -43,9 +47,9 @@ def learning(realised: bool = True) -> None:
     print(
         f"{'n':>5} {'T':>5} {'colluders':>9} {'K':>2} {'before the draw':>15} {'local':>6} {'printed':>8} realised (worst, median)"
     )
-    for n in (2000, 4000):
-        for iterations in (10, 100):
-            for colluders, rounds in ((1, 1), (20, 1), (n // 10, 1), (1, 2)):
+    for n in size((2000, 4000), quick=(50,)):
+        for iterations in few((10, 100)):
+            for colluders, rounds in few(((1, 1), (20, 1), (n // 10, 1), (1, 2))):
                 protocol = ErdosRenyiDescent(
                     n,
                     math.log(n) / n,
@@ -78,10 +82,10 @@ def density() -> None:
     print(
         "\nlearning, n = 2000: eps by the mean degree of the graphs; denser ones hide more in one mixing and are met more often"
     )
-    degrees = (7.6, 15, 30, 60, 120)
+    degrees = few((7.6, 15, 30, 60, 120))
     print(f"{'T':>5} {'colluders':>9} " + " ".join(f"{degree:>6}" for degree in degrees))
-    for iterations in (10, 100):
-        for colluders in (1, 20):
+    for iterations in few((10, 100)):
+        for colluders in few((1, 20)):
             row = []
             for degree in degrees:
                 sigma = 4 * math.sqrt(iterations)

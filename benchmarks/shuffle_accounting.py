@@ -12,13 +12,14 @@ from __future__ import annotations
 import argparse
 import time
 
+from measure import QUICK, few, size
 from netdp import graphs
-from netdp.accounting.heap.clones import shuffled_profile
 from netdp.errors import DataNotFound
+from netdp.families.shuffle.plan import plan_rounds
 from netdp.graphs.certificate import cached_bound, spectral_bound
-from netdp.planning.shuffle.plan import plan_rounds
+from netdp.privacy.clones import shuffled_profile
 
-REAL = ("twitch", "facebook-pages", "deezer", "enron")
+REAL = few(("twitch", "facebook-pages", "deezer", "enron"))
 
 
 def timed(work):
@@ -27,9 +28,13 @@ def timed(work):
     return time.perf_counter() - start, result
 
 
+def real(name: str) -> graphs.Graph:
+    return graphs.regular(300, 8, seed=0) if QUICK else graphs.dataset(name)
+
+
 def curves() -> None:
     print("(a) δ(ε) of the uniform shuffler, ε₀ = 1")
-    for n in (10_000, 100_000, 1_000_000):
+    for n in size((10_000, 100_000, 1_000_000), quick=(100,)):
         seconds, curve = timed(lambda n=n: shuffled_profile(n - 1, 1.0))
         print(f"  n = {n:>9,}  {seconds:6.3f} s  {len(curve.epsilons)} knots  ε(1e-6) = {curve.epsilon(1e-6):.5f}")
 
@@ -38,13 +43,13 @@ def certificates(large: bool) -> None:
     print("(b) proved second eigenvalue of the simple walk")
     for name in REAL:
         try:
-            graph = graphs.dataset(name)
+            graph = real(name)
         except DataNotFound as absent:
             print(f"  {name}: {absent}")
             continue
         seconds, bound = timed(lambda graph=graph: cached_bound(graph, 0.0))
         _line(name, graph, seconds, bound)
-    for n in (100_000, 1_000_000) if large else (100_000,):
+    for n in size((100_000, 1_000_000) if large else (100_000,), quick=(100,)):
         graph = graphs.regular(n, 10, 0)
         seconds, bound = timed(lambda graph=graph: spectral_bound(graph))
         _line("10-regular", graph, seconds, bound)
@@ -54,7 +59,7 @@ def plans(delta: float = 1e-6) -> None:
     print(f"(c) the fewest hops to a trusted shuffler's ε, ε₀ = 1, δ = {delta:g}")
     for name in REAL:
         try:
-            graph = graphs.dataset(name)
+            graph = real(name)
         except DataNotFound as absent:
             print(f"  {name}: {absent}")
             continue

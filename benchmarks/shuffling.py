@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import time
 
-from measure import peak, run_cases, seconds
+from measure import peak, run_cases, seconds, size
 from netdp import graphs
+from netdp.families.shuffle.simulate import run_walks
 from netdp.protocols import Shuffle
-from netdp.simulate.shuffle import run_walks
 
-DEGREE, ROUNDS = 10, 100
+DEGREE, ROUNDS = 10, size(100, quick=2)
 
 
 def warm() -> None:
@@ -28,7 +28,7 @@ def warm() -> None:
 
 def million() -> str:
     start = time.perf_counter()
-    protocol = Shuffle(graphs.regular(1_000_000, DEGREE, seed=0), rounds=ROUNDS, epsilon0=1.0)
+    protocol = Shuffle(graphs.regular(size(1_000_000, quick=100), DEGREE, seed=0), rounds=ROUNDS, epsilon0=1.0)
     built, before = time.perf_counter() - start, peak()
     plain = seconds(lambda: run_walks(protocol, 0))
     lazy = seconds(lambda: run_walks(protocol.replace(laziness=0.2), 0))
@@ -38,7 +38,7 @@ def million() -> str:
 
 def growth() -> str:
     lines, least = [], None
-    for n in (10_000, 100_000, 1_000_000):
+    for n in size((10_000, 100_000, 1_000_000), quick=(100,)):
         protocol = Shuffle(graphs.regular(n, DEGREE, seed=0), rounds=ROUNDS, epsilon0=1.0)
         each = min(seconds(lambda p=protocol: run_walks(p, 0)) for _ in range(2)) / (n * ROUNDS) * 1e9
         least = each if least is None else least

@@ -15,23 +15,24 @@ import time
 import numpy as np
 
 import netdp
+from measure import QUICK, few, size
 from netdp import graphs
-from netdp.accounting.heap.clones import Heap
-from netdp.accounting.shuffle.baselines import trusted_sampler
-from netdp.accounting.shuffle.mixing import mixing
-from netdp.accounting.shuffle.per_user import Table
-from netdp.accounting.shuffle.separation import fewest_rounds, separation
-from netdp.accounting.shuffle.single import least_deltas
 from netdp.errors import DataNotFound
-from netdp.planning import calibrate_epsilon0, plan_rounds
+from netdp.families.shuffle.account.mixing import fewest_rounds, mixing, separation
+from netdp.families.shuffle.account.shuffling import UserCurves, least_deltas, trusted_sampler
+from netdp.families.shuffle.error import empty_hands, largest_error
+from netdp.families.shuffle.plan import calibrate_epsilon0, plan_rounds
+from netdp.privacy.clones import Heap
 from netdp.protocols import Shuffle
-from netdp.utility.shuffle import empty_hands, largest_error
 
 REAL = ("twitch", "facebook-pages", "deezer", "enron")
 DELTA, EPSILON0 = 1e-6, 1.0
 
 
 def real():
+    if QUICK:
+        yield "twitch", graphs.regular(300, 8, seed=0)
+        return
     for name in REAL:
         try:
             yield name, graphs.dataset(name)
@@ -66,13 +67,14 @@ def single() -> None:
     print(
         "(b) single reporting at δ = 1e-06: certified ε, a lower bound on it, and errors (shares of yes and no) at the ε of all"
     )
-    cases = [("regular(1000, 8)", graphs.regular(1000, 8, 0), 60)]
+    cases = [("regular(1000, 8)", graphs.regular(size(1000, quick=300), 8, 0), 60)]
     try:
-        cases.append(("twitch", graphs.dataset("twitch"), 120))
+        if not QUICK:
+            cases.append(("twitch", graphs.dataset("twitch"), 120))
     except DataNotFound as absent:
         print(f"  twitch: {absent}")
     for name, graph, rounds in cases:
-        for epsilon0 in (0.5, 1.0, 2.0):
+        for epsilon0 in few((0.5, 1.0, 2.0)):
             every = Shuffle(graph, rounds, epsilon0)
             alone = every.replace(reporting="single")
             losses = [netdp.account(p, "curator").worst_epsilon(DELTA) for p in (every, alone)]
@@ -93,7 +95,7 @@ def colluders() -> None:
     for name, graph in real():
         rounds = 100 if name == "twitch" else 1000
         order = np.argsort(graph.degrees, kind="stable")
-        for spy in (order[0], order[graph.n // 2], order[-1]):
+        for spy in few((order[0], order[graph.n // 2], order[-1])):
             start = time.perf_counter()
             loss = netdp.account(Shuffle(graph, rounds, EPSILON0), ["curator", int(spy)])
             took = time.perf_counter() - start
@@ -104,7 +106,7 @@ def colluders() -> None:
             print(f"  {name:<15} degree {int(graph.degrees[spy]):>5}  {'   '.join(lines)}   ({took:.0f} s)")
 
 
-def few() -> None:
+def early() -> None:
     print(
         "(d) ε at δ = 1e-06 after t hops, ε₀ = 1: one common law; crowds for the worst user, 99 %, half; single, half"
     )
@@ -112,11 +114,11 @@ def few() -> None:
         for t in (30, 50, 80) if name == "twitch" else (500, 1500, 3000):
             protocol = Shuffle(graph, t, EPSILON0)
             s = separation(protocol).value
-            table = Table.of(protocol, mixing(protocol))
+            table = UserCurves.of(protocol, mixing(protocol))
             mine = [table.epsilon(table.group_of(users), DELTA) for users in (1.0, 0.99, 0.5)]
-            alone = Table.of(protocol.replace(reporting="single"), mixing(protocol))
+            alone = UserCurves.of(protocol.replace(reporting="single"), mixing(protocol))
             lonely = alone.epsilon(alone.group_of(0.5), DELTA)
-            older = Heap.of(graph.n - 1, EPSILON0, keep=1 - s, told=s).epsilon(DELTA)
+            older = Heap.of(graph.n - 1, EPSILON0, keep=1 - s, revealed=s).epsilon(DELTA)
             sampler = trusted_sampler(protocol).worst_epsilon(DELTA)
             uniform = Heap.of(graph.n - 1, EPSILON0).epsilon(DELTA)
             print(
@@ -125,7 +127,7 @@ def few() -> None:
             )
 
 
-CASES = {"a": hops, "b": single, "c": colluders, "d": few}
+CASES = {"a": hops, "b": single, "c": colluders, "d": early}
 
 if __name__ == "__main__":
     for letter in sys.argv[1:] or CASES:

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from measure import peak, run_cases, seconds
+from measure import peak, run_cases, seconds, size
 from netdp import graphs
-from netdp.protocols import Gossip, RandomizedGossip
-from netdp.simulate import simulate
+from netdp.protocols import Gossip, RandomizedGossip, simulate
 
+PARTIES = size(100_000, quick=100)
 KNOWN_SIMULATOR = 0.11  # seconds per round, case (b)
 
 
@@ -28,8 +28,8 @@ def warm() -> None:
 
 
 def large() -> str:
-    protocol = Gossip(graphs.regular(100_000, 4, seed=0), rounds=100, sigma=1.0, sensitivity=4.0)
-    values = np.random.default_rng(0).random((100_000, 16))
+    protocol = Gossip(graphs.regular(PARTIES, 4, seed=0), rounds=size(100, quick=3), sigma=1.0, sensitivity=4.0)
+    values = np.random.default_rng(0).random((PARTIES, 16))
     plain = seconds(lambda: simulate(protocol, values, 0, bounds=(0, 1)))
     everything = protocol.replace(accelerated=True, masks=10.0, refresh=1.0)
     gap = seconds(lambda: everything.chebyshev)
@@ -39,7 +39,7 @@ def large() -> str:
 
 
 def learning_round() -> str:
-    protocol = Gossip(graphs.regular(50, 4, seed=0), rounds=1000, sigma=1.0, sensitivity=18.0)
+    protocol = Gossip(graphs.regular(50, 4, seed=0), rounds=size(1000, quick=3), sigma=1.0, sensitivity=18.0)
     values = np.random.default_rng(0).random((50, 303))
     each = seconds(lambda: simulate(protocol, values, 0, bounds=(0, 1))) / protocol.rounds
     single = protocol.replace(rounds=1)
@@ -51,8 +51,8 @@ def learning_round() -> str:
 
 
 def randomized() -> str:
-    protocol = RandomizedGossip(graphs.regular(100_000, 4, seed=0), steps=10_000_000, sigma=1.0, sensitivity=4.0)
-    values = np.random.default_rng(0).random((100_000, 16))
+    protocol = RandomizedGossip(graphs.regular(PARTIES, 4, seed=0), steps=100 * PARTIES, sigma=1.0, sensitivity=4.0)
+    values = np.random.default_rng(0).random((PARTIES, 16))
     return f"{seconds(lambda: simulate(protocol, values, 0, bounds=(0, 1))):.1f} s; {peak():.2f} GB"
 
 

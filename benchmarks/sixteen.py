@@ -21,16 +21,16 @@ from typing import Any
 import numpy as np
 from scipy.stats import ks_2samp
 
+from measure import few, size
 from netdp import simulate
+from netdp.families.shuffle.simulate import collect, collect_relayed
 from netdp.mechanisms import GridLaplace, RandomizedResponse
 from netdp.peers.identity import Identity
+from netdp.peers.launch import up
 from netdp.peers.ledger.store import Store
-from netdp.peers.settle import deal, settle
+from netdp.peers.setup import deal, settle
 from netdp.peers.study import Study
 from netdp.peers.study.task import Task
-from netdp.peers.up import up
-from netdp.simulate.collect import collect
-from netdp.simulate.relayed_shuffle import collect_relayed
 
 N = 16
 NAMES = [f"p{u:02}" for u in range(N)]
@@ -149,11 +149,11 @@ def compared(name: str, runs: int, draws: int) -> dict[str, Any]:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     options.add_argument("cases", nargs="*", metavar="KIND", help="which ones; all of them by default")
-    options.add_argument("--runs", type=int, default=8, help="real runs of each")
-    options.add_argument("--draws", type=int, default=400, help="simulated ones")
+    options.add_argument("--runs", type=int, default=size(8, quick=1), help="real runs of each")
+    options.add_argument("--draws", type=int, default=size(400, quick=5), help="simulated ones")
     options.add_argument("--json", action="store_true")
     asked = options.parse_args()
-    names = [name for name in CASES if not asked.cases or any(name.startswith(case) for case in asked.cases)]
+    names = [name for name in few(CASES) if not asked.cases or any(name.startswith(case) for case in asked.cases)]
     if not asked.json:
         print(f"{'sixteen processes':<24}{'median':>8}{'simulated':>11}{'±':>7}{'gap':>7}{'p':>7}{'seconds':>9}")
     worst = 1.0

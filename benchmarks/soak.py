@@ -43,11 +43,12 @@ import crew
 import matrix
 import numpy as np
 
+from measure import few, size
 from netdp.peers.identity import Identity
+from netdp.peers.launch import PRELOADED
 from netdp.peers.ledger.store import Store
-from netdp.peers.settle import deal, settle
+from netdp.peers.setup import deal, settle
 from netdp.peers.study import Study
-from netdp.peers.up import PRELOADED
 
 PEERS, LASTING, LONG = 8, 4, 60
 LONGEST = 120.0
@@ -59,6 +60,7 @@ STEADY = 50.0
 def host(home: str, pipe: Connection) -> None:
     """A process that runs one peer after another: told ["run", study, data], ["cut"], ["leave"] or ["end"]."""
     from netdp.peers import peer as peers
+    from netdp.peers.events import Statement
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.freeze()
@@ -84,7 +86,7 @@ def host(home: str, pipe: Connection) -> None:
 
     def cut(peer: Any) -> None:
         for end in list(peer._transport._ends.values())[:2]:
-            end.end("cut by the soak")
+            end.end(Statement("cut by the soak", "connection"))
 
     def leave(peer: Any) -> None:  # all have the answer: as `netdp up` does, do not wait for who may still come back
         peer.party._leave_by = 0.0
@@ -239,11 +241,11 @@ class Soak:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--minutes", type=float, default=size(10.0, quick=0.001))
     parser.add_argument("--kind", action="append", choices=[*matrix.protocols(), "long gossip"])
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    rows = arguments.kind or [*matrix.protocols(), "long gossip"]
+    rows = arguments.kind or few([*matrix.protocols(), "long gossip"])
     with tempfile.TemporaryDirectory(prefix="netdp-soak-", ignore_cleanup_errors=True) as folder:
         soak = Soak(Path(folder), arguments.seed)
         try:

@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tests.studio.browser import answers, browser, reason_why_not, studio, until
 
+from measure import few, size
 from netdp import graphs
 
 ASKED = 2.0  # seconds, for 1,000 parties
@@ -42,11 +43,13 @@ def main() -> None:
         print(f"not measured: {reason}")
         return
     here = {entry.name for entry in graphs.datasets() if entry.available}
-    wanted = [
-        "regular:1000,6",
-        "grid:100x100",
-        *(name for name in ("twitch", "facebook-pages", "deezer") if name in here),
-    ]
+    wanted = few(
+        [
+            "regular:1000,6",
+            "grid:100x100",
+            *(name for name in ("twitch", "facebook-pages", "deezer") if name in here),
+        ]
+    )
     with studio() as address, browser() as window:
         began = time.perf_counter()
         window.get(address)
@@ -59,7 +62,7 @@ def main() -> None:
             until(lambda before=before: answers(window) > before, 120)
             seconds = time.perf_counter() - began
             graph = graphs.parse(name)
-            time.sleep(4)  # all pairs come after the picture
+            time.sleep(size(4, quick=1))  # all pairs come after the picture
             pictures = window.execute_async_script(ZOOM)
             print(
                 f"{name:24} {seconds:6.2f} s = {seconds / ASKED:5.2f} of {ASKED:g} s; {graph.n:6,} parties {graph.m:8,} links; "

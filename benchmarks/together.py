@@ -1,4 +1,4 @@
-"""Learning together, held against a trusted curator: `python benchmarks/together.py [case …] [--quick] [--cache FOLDER]`.
+"""Learning together, held against a trusted curator: `python benchmarks/together.py [case …] [--short] [--cache FOLDER]`.
 
 multipliers  the noise that the accountant demands beside `dp-accounting`'s, for every setting used here
 tables       housing, cardio, spambase: accuracy at ε = 1, δ = 1e-6, of 1,024 parties (unit party) and of 10 (unit record)
@@ -15,7 +15,7 @@ them: that is the price here. Most seeds are simulated; "real peers" are process
 to the last bit from rows and secrets. The tables are standardised with all their rows, which no line here accounts for: it is
 the same for all methods.
 
---quick: 3 seeds, ε = 1 for the CNN, and short runs. Needs NETDP_DATA, torch, opacus, dp-accounting and scikit-learn.
+--short: 3 seeds, ε = 1 for the CNN, and short runs. Needs NETDP_DATA, torch, opacus, dp-accounting and scikit-learn.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from typing import Any
 import numpy as np
 
 import together_runs as runs
+from measure import few, size
 from together_curator import multiplier, told
 from together_runs import CNN, DELTA, EPSILON, LEVELS, PARTIES, TABLES, Kept
 
@@ -45,7 +46,7 @@ class Bench:
 
     def __init__(self, kept: Kept, quick: bool) -> None:
         self.kept, self.quick = kept, quick
-        self.seeds = 3 if quick else 10
+        self.seeds = size(3 if quick else 10, quick=1)
 
     def several(
         self, name: str, work: Callable[[int], dict[str, Any]], seeds: int | None = None
@@ -60,9 +61,10 @@ class Bench:
         print(
             "\nNoise multiplier (deviation of honest noise over the clip): MaskedDescent, all margins included, and dp-accounting"
         )
-        settings = [(f"cnn, ε = {epsilon:g}", runs.cnn_protocol(epsilon), epsilon, DELTA) for epsilon in CNN]
+        settings = [(f"cnn, ε = {epsilon:g}", runs.cnn_protocol(epsilon), epsilon, DELTA) for epsilon in few(CNN)]
         settings += [
-            (f"{name}, records", runs.table_protocol(name, "record"), EPSILON, LEVELS["record"][1]) for name in TABLES
+            (f"{name}, records", runs.table_protocol(name, "record"), EPSILON, LEVELS["record"][1])
+            for name in size(TABLES, quick={})
         ]
         for name, p, epsilon, delta in settings:
             ours, theirs = p.sigma * math.sqrt(p.n - 1) / p.clip, multiplier(epsilon, delta, p.sampling, p.iterations)
@@ -219,7 +221,7 @@ class Bench:
         import membership
 
         print()
-        membership.main(self.quick)
+        membership.main(700 if self.quick else membership.COUNT)
 
 
 def accuracies(found: list[dict[str, Any]]) -> list[float]:
@@ -250,7 +252,7 @@ def told_peers(found: list[dict[str, Any]], against: list[float]) -> None:
 
 def one_process(p: Any, iterations: int, chunk: int = 64) -> float:
     """Seconds of an iteration of the simulator, the same sum in one process."""
-    from netdp.learn.running import run
+    from netdp.families.masked.simulate import run
     from together_data import cnn_model, mnist
 
     X, y, *_ = mnist(0)
@@ -276,7 +278,7 @@ def main() -> None:
     """Run the cases named, or all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cases", nargs="*", metavar="case", help=f"{', '.join(CASES)}; all by default")
-    parser.add_argument("--quick", action="store_true", help="minutes instead of an hour")
+    parser.add_argument("--short", action="store_true", help="minutes instead of an hour")
     parser.add_argument("--cache", type=Path, help="a folder where results of single runs are kept, to go on later")
     arguments = parser.parse_args()
     if unknown := set(arguments.cases) - set(CASES):
@@ -284,8 +286,8 @@ def main() -> None:
     import torch
 
     torch.set_num_threads(1)
-    bench = Bench(Kept(arguments.cache), arguments.quick)
-    for case in arguments.cases or CASES:
+    bench = Bench(Kept(arguments.cache), arguments.short)
+    for case in arguments.cases or size(CASES, quick=("multipliers",)):
         getattr(bench, case)()
 
 

@@ -60,7 +60,7 @@ def serve(parties: int, rounds: int) -> list[float]:
     import flwr
     from flwr.common import ndarrays_to_parameters, parameters_to_ndarrays
 
-    from netdp.peers.settle import free_ports
+    from netdp.peers.setup import free_ports
     from together_data import cnn_model
 
     logging.disable(logging.CRITICAL)

@@ -22,21 +22,22 @@ from typing import Any
 
 import numpy as np
 
+from netdp.families.masked.descent import begun, kept, stepped
+from netdp.families.masked.peer import coins, rows_digest
 from netdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from netdp.models import whole_sum
 from netdp.numerics.arrays import FloatArray
 from netdp.peers.identity import Identity
-from netdp.peers.learner import coins, rows_digest
-from netdp.peers.settle import settle
+from netdp.peers.launch import party_process, up
+from netdp.peers.outcome import UpResult
+from netdp.peers.setup import settle
 from netdp.peers.streams import context, noise_words
 from netdp.peers.study import Study
 from netdp.peers.study.training import Training
-from netdp.peers.up import UpResult, party_process, up
 from netdp.protocols import MaskedDescent
-from netdp.protocols.model_steps import begun, kept, stepped
 
 PATIENCE = 120.0
-_COINS = 1  # as in netdp.peers.learner
+_COINS = 1  # as in netdp.families.masked.peer
 
 
 @contextlib.contextmanager

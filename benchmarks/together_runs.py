@@ -17,10 +17,9 @@ import numpy as np
 from netdp import graphs
 from netdp.learn import table
 from netdp.models import Logistic, prepared
+from netdp.models.parties import ModelParties
 from netdp.numerics.arrays import FloatArray
-from netdp.planning import calibrate
-from netdp.protocols import MaskedDescent
-from netdp.simulate.model_parties import ModelParties
+from netdp.protocols import MaskedDescent, calibrate
 from together_curator import apart, multiplier, opacus
 from together_data import PIXELS, cnn, cnn_model, mnist
 
@@ -122,7 +121,7 @@ def _cnn_by_opacus(
 
 def cnn_masked(epsilon: float, seed: int, *, shared: bool = True) -> dict[str, Any]:
     """MaskedDescent, simulated: the whole numbers that ten peers add up. shared=False: every party hides behind its own noise."""
-    from netdp.learn.running import run
+    from netdp.families.masked.simulate import run
 
     p = cnn_protocol(epsilon)
     if not shared:  # nine honest shares become one
@@ -155,7 +154,7 @@ def rows_of(name: str, seed: int) -> Split:
 @functools.cache
 def table_protocol(name: str, unit: str) -> MaskedDescent:
     """What the planner chooses, from public numbers alone."""
-    from netdp.planning.training import plan_training
+    from netdp.families.masked.training import plan_training
 
     X, *_ = rows_of(name, 0)
     n, delta = LEVELS[unit]
@@ -177,7 +176,7 @@ def table_plain(name: str, seed: int) -> dict[str, Any]:
 
 def table_masked(name: str, unit: str, seed: int, *, shared: bool = True) -> dict[str, Any]:
     """MaskedDescent, simulated. shared=False: local DP, every party hides behind its own noise and steps as short as that asks."""
-    from netdp.learn.running import run
+    from netdp.families.masked.simulate import run
 
     p = table_protocol(name, unit)
     if not shared:

@@ -20,13 +20,14 @@ from pathlib import Path
 
 import numpy as np
 
+from measure import few, size
+from netdp.families.masked.descent import begun, stepped
 from netdp.mechanisms.discrete_gaussian import DiscreteGaussian, words_from
 from netdp.models import whole_sum
-from netdp.peers.settle import deal, settle
+from netdp.peers.launch import up
+from netdp.peers.setup import deal, settle
 from netdp.peers.study import Study
 from netdp.peers.study.training import Training
-from netdp.peers.up import up
-from netdp.protocols.model_steps import begun, stepped
 from round_parts import Parts, watched_process
 
 WIDE = """
@@ -150,10 +151,13 @@ def alone(study, rows, times=5):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--parties", type=int, default=5)
-    parser.add_argument("--sizes", type=int, nargs="*", default=[10, 1000, 30_000, 1_000_000])
+    parser.add_argument("--parties", type=int, default=size(5, quick=3))
+    parser.add_argument("--sizes", type=int, nargs="*", default=few([10, 1000, 30_000, 1_000_000]))
     parser.add_argument(
-        "--iterations", type=int, help="100 of small models, 30 of larger ones, 10 of a million, unless given"
+        "--iterations",
+        type=int,
+        default=size(None, quick=5),
+        help="100 of small models, 30 of larger ones, 10 of a million, unless given",
     )
     parser.add_argument("--cnn", action="store_true", help="the network of together.py instead")
     parser.add_argument(

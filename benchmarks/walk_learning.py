@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import time
 
-from netdp.protocols.walk import WalkDescent
-from netdp.reproduce.replication.walk_learning import CLIP, STEPS, USERS, load
-from netdp.simulate.walk_descent import train_walk
+from measure import size
+from netdp.families.token.training import train_walk
+from netdp.families.token.walk import WalkDescent
+from netdp.papers.replication import CLIP, STEPS, USERS, load
 
 REFERENCE_SECONDS = 3.0  # one fit by the authors' code
 
@@ -22,7 +23,7 @@ def main() -> None:
     protocol = WalkDescent(USERS, STEPS, sigma=1.23, step=0.03, clip=CLIP)
     train_walk(protocol, data, 0)
     took = []
-    for seed in range(5):
+    for seed in range(size(5, quick=1)):
         start = time.perf_counter()
         train_walk(protocol, data, seed)
         took.append(time.perf_counter() - start)

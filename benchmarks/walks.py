@@ -16,23 +16,23 @@ import time
 
 import numpy as np
 
-from measure import peak, run_cases, seconds
+from measure import peak, run_cases, seconds, size
 from netdp import graphs
+from netdp.papers.amplification.walks import rule_losses, sum_cycles, walk_losses
 from netdp.protocols import GraphWalkSum, RingHistogram, WalkSum
-from netdp.reproduce.amplification.cycles import sum_cycles
-from netdp.reproduce.amplification.walk_losses import rule_losses, walk_losses
 
+N, MIDDLE = size((400, 5000), quick=(10, 10))
 REFERENCE = {"seconds": 350.0, "GB": 3.1, "mean": 0.1109, "best": 0.091, "worst": 0.528}
 
 
 def experiment() -> str:
     walk_losses(10, runs=1)
     start = time.perf_counter()
-    found = walk_losses(400, 0.1, runs=10)
+    found = walk_losses(N, 0.1, runs=size(10, quick=1))
     both = time.perf_counter() - start
     rng = np.random.default_rng(0)
-    paths = [rng.integers(400, size=40_000, dtype=np.int32) for _ in range(10)]
-    rule = seconds(lambda: [row[0] for path in paths for row in rule_losses(path, 400, sum_cycles(0.1, 40_000))])
+    paths = [rng.integers(N, size=100 * N, dtype=np.int32) for _ in range(10)]
+    rule = seconds(lambda: [row[0] for path in paths for row in rule_losses(path, N, sum_cycles(0.1, 100 * N))])
     figures = ", ".join(
         f"{name} {getattr(found, name):.4f} ({getattr(found, name) / REFERENCE[name]:.3f} of the reference)"
         for name in ("mean", "best", "worst")
@@ -47,17 +47,17 @@ def experiment() -> str:
 
 def large() -> str:
     walk_losses(10, runs=1)
-    took = seconds(lambda: walk_losses(2000, 0.1, runs=1))
+    took = seconds(lambda: walk_losses(size(2000, quick=20), 0.1, runs=1))
     return f"{took:.1f} s, {peak():.2f} GB"
 
 
 def walkers() -> str:
-    from netdp.simulate import simulate
-    from netdp.simulate.tokens import draw_paths
+    from netdp.families.token.simulate import draw_paths
+    from netdp.protocols import simulate
 
-    steps = 10_000_000
+    steps = size(10_000_000, quick=10_000)
     complete = WalkSum(1000, steps=steps, sigma=1.0)
-    regular = GraphWalkSum(graphs.regular(10_000, 8, seed=0), steps=steps, sigma=1.0)
+    regular = GraphWalkSum(graphs.regular(size(10_000, quick=50), 8, seed=0), steps=steps, sigma=1.0)
     draw_paths(regular.replace(steps=10_000), 0)
     on_complete, on_regular = (seconds(lambda p=p: draw_paths(p, 0)) for p in (complete, regular))
     whole = seconds(lambda: simulate(complete, np.zeros(1000), 0))
@@ -68,11 +68,11 @@ def walkers() -> str:
 
 
 def histogram() -> str:
-    from netdp.accounting.table import certified
+    from netdp.protocols.table import certified
 
-    protocol = RingHistogram(10_000, rounds=10, domain=5, gamma=0.2)
+    protocol = RingHistogram(2 * MIDDLE, rounds=10, domain=5, gamma=0.2)
     start = time.perf_counter()
-    loss = certified(protocol, (5000,))
+    loss = certified(protocol, (MIDDLE,))
     took = time.perf_counter() - start
     return f"{took:.1f} s; ε = {loss.worst_epsilon(1e-6):.3f} at δ = 1e-6, one response alone {protocol.epsilon0:.2f}"
 

@@ -19,11 +19,11 @@ def main() -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from netdp.peers.launch import run_study
     from netdp.peers.study import Study
-    from netdp.peers.up import run_study
-    from netdp.planning.table import noise_for
-    from netdp.privacy.readable import readable
-    from netdp.report.run_picture import save_run_picture
+    from netdp.privacy.wording import readable
+    from netdp.protocols.calibration import noise_for
+    from netdp.report.run import save_run_picture
     from netdp.report.study.accuracy import comparison
 
     console = Console(highlight=False, width=max(110, Console().width))
@@ -41,7 +41,7 @@ def main() -> None:
         watch(None)
         ledgers = sum(is_in_ledger(Path(folder) / name, result.study) for name in result.answered)
     if not result.ok or result.answer is None:
-        raise SystemExit(f"the clinics did not agree: {result.gone or result.notes}; run it again")
+        raise SystemExit(no_answer(result))
     told, study = result.to_dict(), result.study
 
     k, delta = terms.colluders, terms.delta
@@ -67,9 +67,7 @@ def main() -> None:
     claim, price_of_one = told["guarantee"]["claim"], bare.noise() / alone
     planned_for = f"{k} colluders, {terms.absent} absent clinics and a second attempt"
     once = told["attempt"] == 1
-    attempts = (
-        "One attempt was enough, so less was spent than promised" if once else "It took two attempts, and both count"
-    )
+    attempts = "One attempt was enough" if once else "It took two attempts"
     mean = result.answer["value"]
     carried = f"{n} processes, {study.graph.m} links, {told['transcript']['messages']} messages"
     laplace = {row["way"]: error_of(row["noise"]) for row in comparison(study)["rows"] if row["law"] == "Laplace noise"}
@@ -83,9 +81,10 @@ def main() -> None:
         f"{laplace['local DP']:.2f} minutes, a trusted curator {laplace['trusted curator']:.2f}.\n\n"
         f"{RUN}mean {mean:.2f} minutes. The truth, which only this demo knows, is {truth:.2f}; off by {abs(mean - truth):.2f}\n"
         f"{RUN}{carried}, {seconds:.1f} s from all listening to the last answer\n\n"
-        f"All {len(result.answered)} hold the same answer, to the last bit. {attempts}:\n"
-        f"a single clinic learned ε = {readable(spent['1'])} at most, any {k} together {readable(spent[str(k)])}. "
-        f"{ledgers} of {n} ledgers have it in writing, signed."
+        f"All {len(result.answered)} hold the same answer, to the last bit. {attempts}; had that been fixed beforehand, a single\n"
+        f"clinic would have learned ε = {readable(spent['1'])} at most, any {k} together {readable(spent[str(k)])}. "
+        "It was not: who sees an answer\n"
+        f"may force a second attempt, so the promise counts. {ledgers} of {n} ledgers have it in writing, signed."
     )
     picture = save_run_picture(result, Path(os.environ.get("NETDP_DEMO", "demo.html")))
     console.print(f"picture: {picture} (open it in a browser; press Play)", soft_wrap=True)
@@ -95,6 +94,21 @@ def watch(progress: Any) -> None:
     """Show how far the clinics are, where somebody watches; None clears the line."""
     if sys.stderr.isatty():
         print(f"\r\033[K{'' if progress is None else progress.words}", end="", file=sys.stderr, flush=True)
+
+
+def no_answer(result: Any) -> str:
+    """What a person reads if the clinics came to no common answer: why not, and what to do."""
+    from netdp.report.run import troubles
+
+    patience = result.study.timing.patience
+    return "\n".join(
+        [
+            "The clinics came to no common answer:",
+            *(f"  - {trouble}" for trouble in troubles(result)),
+            f"Run it again (make demo). Clinics give up on each other after {patience:g} s without news, as on a very busy",
+            f"machine: then wait until it is not, or raise patience in {CLINICS.name}/study.toml, beside this program.",
+        ]
+    )
 
 
 def what_only_the_demo_knows(task: Any) -> tuple[float, Any]:

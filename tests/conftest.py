@@ -13,9 +13,9 @@ import pytest
 from hypothesis import settings
 
 from netdp import graphs
-from netdp.engine.choice import plain_algebra_for_good
+from netdp.engines.choice import plain_algebra_for_good
 from netdp.numerics.values import party_values
-from netdp.simulate.run import Values, execute
+from netdp.protocols.simulation import Values, execute
 
 # Tests run side by side already: each uses one core, unless it says otherwise. Threads of linear algebra that wait for each
 # other on busy cores made single tests thirty times slower; what is loaded already is told, processes yet to come inherit.
@@ -26,7 +26,7 @@ plain_algebra_for_good()
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
 
-_spec = importlib.util.spec_from_file_location("brute", Path(__file__).parent / "accounting" / "gossip" / "brute.py")
+_spec = importlib.util.spec_from_file_location("brute", Path(__file__).parent / "families" / "gossip" / "brute.py")
 brute = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(brute)
 

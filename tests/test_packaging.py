@@ -122,7 +122,7 @@ def test_all_files_of_the_package_are_in_the_wheel(packed):
     with zipfile.ZipFile(packed[0]) as wheel:
         names = set(wheel.namelist())
     assert here - names == set()
-    assert {"netdp/report/page.html", "netdp/report/run.html", "netdp/reproduce/page.css", "netdp/py.typed"} <= names
+    assert {"netdp/report/templates/layout.html", "netdp/report/templates/page.css", "netdp/py.typed"} <= names
     strangers = {name for name in names if not name.startswith(("netdp/", f"netdp-{netdp.__version__}.dist-info/"))}
     assert strangers == set()
 

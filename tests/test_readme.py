@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
-# docs/deploy.md plays on five machines; tests/cli/test_peer_cli.py runs it.
+# docs/howto/deploy.md plays on five machines; tests/cli/test_peer_cli.py runs it.
 PAGES = [ROOT / "README.md", *sorted(path for path in (ROOT / "docs").rglob("*.md") if path.name != "deploy.md")]
 BLOCKS = [
     (path.relative_to(ROOT).as_posix(), " ".join(command.replace("\\\n", " ").split()), printed)

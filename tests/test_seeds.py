@@ -1,4 +1,4 @@
-"""docs/seeds.md: every row points at code, commands and tests that exist, or says why there is nothing to point at."""
+"""docs/papers/seeds.md: every row points at code, commands and tests that exist, or says why there is nothing to point at."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGE = (ROOT / "docs" / "seeds.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "papers" / "seeds.md").read_text("utf-8")
 COLUMNS = ("place", "what it says", "in netdp", "test", "published, ours, erratum")
 SEEDS = ("000", "001", "002", "003", "004")
 
@@ -38,20 +38,22 @@ def code(text):
 
 
 def resolve(name):
-    """The object behind a dotted name such as netdp.Gossip or netdp.accounting.token.ring."""
-    parts = name.split(".")
-    for cut in range(len(parts), 0, -1):
-        try:
-            thing = importlib.import_module(".".join(parts[:cut]))
-        except ImportError:
-            continue
-        for attribute in parts[cut:]:
-            fields = getattr(thing, "__dataclass_fields__", {})
-            if not hasattr(thing, attribute) and attribute in fields:
-                return fields[attribute]
+    """The object behind a dotted name such as netdp.Gossip or netdp.families.token.account.ring."""
+    first, *rest = name.split(".")
+    thing, path = importlib.import_module(first), first
+    for attribute in rest:
+        path = f"{path}.{attribute}"
+        fields = getattr(thing, "__dataclass_fields__", {})
+        if hasattr(thing, attribute):  # before modules: an old room of the same name would hide it
             thing = getattr(thing, attribute)
-        return thing
-    raise AssertionError(f"nothing is called {name}")
+        elif attribute in fields:
+            return fields[attribute]
+        else:
+            try:
+                thing = importlib.import_module(path)
+            except ImportError:
+                raise AssertionError(f"nothing is called {name}") from None
+    return thing
 
 
 @functools.cache

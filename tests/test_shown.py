@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import netdp
-from netdp.shown import SHOWN, shown
+from netdp.display import SHOWN, shown
 
 ROOT = Path(netdp.__file__).parent
 
@@ -25,7 +25,7 @@ def test_every_entry_is_used_and_only_these():
     asked = {
         node.args[0].value
         for path in ROOT.rglob("*.py")
-        if "from netdp.shown import shown" in path.read_text("utf-8")
+        if "from netdp.display import shown" in path.read_text("utf-8")
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "shown" and node.args
     }
@@ -39,9 +39,9 @@ def test_nobody_else_climbs_by_name():
         for path in ROOT.rglob("*.py")
         if "import_module(" in path.read_text("utf-8") and "netdp.report" in path.read_text("utf-8")
     }
-    assert climbing <= {"shown.py", "__init__.py"} | {
+    assert climbing <= {"display.py", "__init__.py"} | {
         path.relative_to(ROOT).as_posix()
-        for room in ("report", "reproduce", "settings", "studio", "cli")
+        for room in ("papers", "report", "studio", "cli")
         for path in (ROOT / room).rglob("*.py")
     }
 

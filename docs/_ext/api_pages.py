@@ -8,11 +8,10 @@ from typing import Any
 
 import plain_docstrings
 
+from netdp.protocols.family import families
+
 # The rooms that have a page, in the order in which they build upon each other.
-ROOMS = (
-    "errors", "engine", "graphs", "privacy", "mechanisms", "models", "protocols", "views", "accounting", "utility",
-    "planning", "simulate", "audit", "learn", "report",
-)  # fmt: skip
+ROOMS = ("errors", "engines", "graphs", "privacy", "mechanisms", "models", "protocols", "audit", "learn", "report")
 OF_EVERY_PROTOCOL = "kind, answer, roles, describe"  # explained once, with Protocol itself
 
 
@@ -65,6 +64,24 @@ def room_page(room: str) -> str:
             ]
             continue
         out += ["```{eval-rst}", *_directive(place, thing), "```", ""]
+    return "\n".join(out)
+
+
+def families_page() -> str:
+    """For every family: what it says of itself, its protocols, what studies call them, and its planners, told in full."""
+    out = ["```{eval-rst}", ".. automodule:: netdp.families", "   :no-members:", "", "```", ""]
+    for one in families():
+        folder = f"netdp.families.{one.name}"
+        out += [f"## netdp.families.{one.name}", "", _summary(import_module(folder)), ""]
+        links = [f"{{py:obj}}`{name} <netdp.protocols.{name}>`" for names in one.protocols.values() for name in names]
+        out += [f"Protocols: {', '.join(links)}.", ""]
+        if one.kinds:
+            out += ["Run by real peers as " + ", ".join(f"`{word}`" for word in one.kinds) + ".", ""]
+        for path in one.parts.get("plan", ()):
+            module = one.module(path)
+            for name, thing in vars(module).items():
+                if name.startswith("plan_") and thing.__module__ == module.__name__:
+                    out += ["```{eval-rst}", *_directive(f"{module.__name__}.{name}", thing), "```", ""]
     return "\n".join(out)
 
 

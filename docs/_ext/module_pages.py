@@ -10,7 +10,7 @@ def modules() -> str:
     """A section for every room, in the order of the package, a line for every module in it."""
     root = Path(netdp.__file__).parent
     rooms = [path for path in sorted(root.iterdir()) if (path / "__init__.py").is_file()]
-    order = {room: place for place, room in enumerate((*netdp._ROOMS, "studio", "cli"))}
+    order = {room: place for place, room in enumerate((*netdp._ROOMS, "cli"))}
     sections = []
     for room in sorted(rooms, key=lambda path: order.get(path.name, len(order))):
         lines = [f"## {room.name}", "", _says(room / "__init__.py"), ""]

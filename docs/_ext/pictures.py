@@ -15,7 +15,7 @@ from drawing import Axes, alone, area, colour, curve, disc, ink, line, svg, text
 import netdp
 from netdp import graphs
 from netdp.privacy import gaussian_delta
-from netdp.privacy.readable import readable
+from netdp.privacy.wording import readable
 
 DELTA = 1e-6
 SIGMA = 4.0
@@ -42,7 +42,7 @@ def ways() -> dict[str, netdp.Gossip]:
 def three_ways() -> str:
     """Who must be trusted, and how good the answer is, at one and the same promise."""
     masked = netdp.calibrate(netdp.MaskedSum(network(), sigma=1.0), epsilon=1.0, delta=DELTA, colluders=1)
-    plan = netdp.plan(network(), epsilon=1.0, delta=DELTA)
+    plan = netdp.plan(network(), epsilon=1.0, delta=DELTA, protocols="gossip")
     cases = [
         ("trusted curator", "all show their values to one", "the curator", plan.curator_rmse),
         ("local DP", "all publish noisy values", "nobody", plan.local_rmse),

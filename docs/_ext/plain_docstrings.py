@@ -7,7 +7,7 @@ or ``Raises:`` and indented lines) becomes a list of definitions.
 
 import re
 
-PROOF = re.compile(r"docs/(guarantees|extending|deploy|threat-model|errata)\.md(?:#([a-z0-9-]+))?")
+PAGE = re.compile(r"docs/((?:[a-z]+/)?[a-z-]+)\.md(?:#([a-z0-9-]+))?")
 SECTION = re.compile(r"(Args|Arguments|Attributes|Parameters|Returns|Yields|Raises|Examples?|Notes?|References?):$")
 TERM = re.compile(r"(\S(?:.{0,60}?\S)??)(?:\s{2,}| : )(\S.*)")
 COLON = re.compile(r"(\S[^:]{0,60}?): +(\S.*)")
@@ -119,7 +119,7 @@ def _prose(text: str, up: str) -> str:
         page, anchor = match[1], match[2]
         return keep(f"`{match[0]} <{up}{page}.html{'#' + anchor if anchor else ''}>`__")
 
-    text = PROOF.sub(link, text)
+    text = PAGE.sub(link, text)
     text = EMPHASIS.sub(lambda match: keep(match[0].replace("\\", "\\\\")), text)
     text = re.sub(r"([\\*|`_])", r"\\\1", text)
     return re.sub("\0(\\d+)\0", lambda match: kept[int(match[1])], text)

@@ -1,6 +1,7 @@
 """What is special about this site: pages written while it is built, anchors that are HTML, notebooks, docstrings in plain text."""
 
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,12 @@ def setup(app: Sphinx) -> dict[str, Any]:
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
 
 
+@cache
+def _drawn(picture: str) -> str:
+    """A picture for a page, computed once however many pages show it."""
+    return drawing.framed(pictures.PICTURES[picture]())
+
+
 def _write_pages(app: Sphinx, docname: str, source: list[str]) -> None:
     """`<!-- write: commands -->` and its like stand for what a program writes."""
 
@@ -43,6 +50,8 @@ def _write_pages(app: Sphinx, docname: str, source: list[str]) -> None:
             return module_pages.modules()
         if what == "names":
             return api_pages.top_level()
+        if what == "families":
+            return api_pages.families_page()
         if what == "room":
             return api_pages.room_page(argument)
         if what == "demo":
@@ -53,13 +62,13 @@ def _write_pages(app: Sphinx, docname: str, source: list[str]) -> None:
     def shown(match: re.Match[str]) -> str:
         """A screenshot, where there is one."""
         there = (Path(app.srcdir) / "images" / match[1]).is_file()
-        return f"![{match[2]}](images/{match[1]})" if there else ""
+        return f"![{match[2]}](/images/{match[1]})" if there else ""
 
     if str(app.env.doc2path(docname)).endswith(".ipynb"):
         return
     source[0] = WRITTEN.sub(written, source[0])
     source[0] = IMAGE.sub(shown, source[0])
-    source[0] = DRAWN.sub(lambda match: drawing.framed(pictures.PICTURES[match[1]]()), source[0])
+    source[0] = DRAWN.sub(lambda match: _drawn(match[1]), source[0])
     source[0] = source[0].replace("\n\n```\n", "\n```\n")  # doctest wants a blank line there, readers do not
 
 

@@ -6,81 +6,35 @@ is sent and with a proof, what each other party can learn about it.
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from . import moved
+from .exports import exports
 
 __version__ = "0.1.0"
 
 # Public names and the module each comes from; loaded on first use, so that `import netdp` is quick.
 _PUBLIC = {
-    "Central": "netdp.protocols",
-    "CentralDescent": "netdp.protocols",
-    "ErdosRenyiDescent": "netdp.protocols",
-    "ErdosRenyiGossip": "netdp.protocols",
-    "ExpectedError": "netdp.utility",
-    "FaultyShuffle": "netdp.protocols",
-    "Gossip": "netdp.protocols",
-    "GossipDescent": "netdp.protocols",
-    "Graph": "netdp.graphs",
-    "Guarantee": "netdp.privacy",
-    "Local": "netdp.protocols",
-    "LinearGaussianView": "netdp.views",
-    "LinearProtocol": "netdp.views",
-    "LocalDescent": "netdp.protocols",
-    "MaskedDescent": "netdp.protocols",
-    "MaskedSum": "netdp.protocols",
-    "NetdpError": "netdp.errors",
-    "Observers": "netdp.privacy",
-    "PathSum": "netdp.protocols",
-    "Plan": "netdp.planning",
-    "Protocol": "netdp.protocols",
-    "PushSum": "netdp.protocols",
-    "RandomizedGossip": "netdp.protocols",
-    "RelayedShuffle": "netdp.protocols",
-    "VaryingGossip": "netdp.protocols",
-    "Policy": "netdp.planning",
-    "GraphWalkSum": "netdp.protocols",
-    "RingDescent": "netdp.protocols",
-    "RingHistogram": "netdp.protocols",
-    "RingSum": "netdp.protocols",
-    "SecretRingSum": "netdp.protocols",
-    "Shuffle": "netdp.protocols",
-    "WalkDescent": "netdp.protocols",
-    "WalkHistogram": "netdp.protocols",
-    "WalkSum": "netdp.protocols",
-    "account": "netdp.accounting",
-    "advise_links": "netdp.planning",
-    "calibrate": "netdp.planning",
-    "expected_error": "netdp.utility",
-    "limits": "netdp.utility",
-    "local_dp": "netdp.accounting",
-    "pairwise": "netdp.accounting",
-    "plan": "netdp.planning",
-    "trusted_curator": "netdp.accounting",
-    "who_learns_most": "netdp.accounting",
+    "netdp.engines.choice": "engine",
+    "netdp.errors": "NetdpError",
+    "netdp.graphs": "Graph",
+    "netdp.privacy": "Guarantee Observers",
+    "netdp.protocols.base": "Protocol",
+    "netdp.protocols.accounting": "account pairwise who_learns_most",
+    "netdp.protocols.alternatives": "local_dp trusted_curator",
+    "netdp.protocols.accuracy": "ExpectedError expected_error limits",
+    "netdp.protocols.calibration": "calibrate",
+    "netdp.protocols.planning": "Plan plan",
+    "netdp.protocols.target": "Policy",
+    "netdp.protocols.links": "advise_links",
+    "netdp.protocols.simulation": "simulate",
 }
 _ROOMS = (
-    "errors",
-    "engine",
-    "numerics",
-    "graphs",
-    "privacy",
-    "mechanisms",
-    "models",
-    "protocols",
-    "views",
-    "accounting",
-    "utility",
-    "planning",
-    "simulate",
-    "audit",
-    "learn",
-    "peers",
-    "report",
-    "reproduce",
-    "settings",
-    "studio",
-)
+    "errors", "engines", "numerics", "graphs", "privacy", "mechanisms", "models", "protocols", "settings", "audit", "learn",
+    "peers", "families", "report", "papers", "studio",
+)  # fmt: skip
 
 __all__ = [  # pinned by tests/test_public.py
     "Central",
@@ -114,6 +68,7 @@ __all__ = [  # pinned by tests/test_public.py
     "RingSum",
     "SecretRingSum",
     "Shuffle",
+    "TreeSum",
     "VaryingGossip",
     "WalkDescent",
     "WalkHistogram",
@@ -134,59 +89,49 @@ __all__ = [  # pinned by tests/test_public.py
 ]
 
 if TYPE_CHECKING:
-    from netdp.accounting import account, local_dp, pairwise, trusted_curator, who_learns_most
+    from netdp.engines.choice import engine
     from netdp.errors import NetdpError
+    from netdp.families.baselines.protocol import Central, CentralDescent, Local, LocalDescent
+    from netdp.families.gossip.descent import ErdosRenyiDescent, GossipDescent
+    from netdp.families.gossip.protocol import Gossip, RandomizedGossip
+    from netdp.families.gossip.varying import ErdosRenyiGossip, PushSum, VaryingGossip
+    from netdp.families.linear.protocol import LinearGaussianView, LinearProtocol
+    from netdp.families.linear.tree import TreeSum
+    from netdp.families.masked.descent import MaskedDescent
+    from netdp.families.masked.protocol import MaskedSum
+    from netdp.families.shuffle.protocol import FaultyShuffle, RelayedShuffle, Shuffle
+    from netdp.families.token.path import PathSum
+    from netdp.families.token.ring import RingDescent, RingHistogram, RingSum, SecretRingSum
+    from netdp.families.token.walk import GraphWalkSum, WalkDescent, WalkHistogram, WalkSum
     from netdp.graphs import Graph
-    from netdp.planning import Plan, Policy
-    from netdp.planning.calibrate import calibrate
-    from netdp.planning.gossip.plan import plan
-    from netdp.planning.links import advise_links
     from netdp.privacy import Guarantee, Observers
-    from netdp.protocols import (
-        Central,
-        CentralDescent,
-        ErdosRenyiDescent,
-        ErdosRenyiGossip,
-        FaultyShuffle,
-        Gossip,
-        GossipDescent,
-        GraphWalkSum,
-        Local,
-        LocalDescent,
-        MaskedDescent,
-        MaskedSum,
-        PathSum,
-        Protocol,
-        PushSum,
-        RandomizedGossip,
-        RelayedShuffle,
-        RingDescent,
-        RingHistogram,
-        RingSum,
-        SecretRingSum,
-        Shuffle,
-        VaryingGossip,
-        WalkDescent,
-        WalkHistogram,
-        WalkSum,
-    )
-    from netdp.simulate import simulate
-    from netdp.utility import ExpectedError, expected_error, limits
-    from netdp.views import LinearGaussianView, LinearProtocol
+    from netdp.protocols.accounting import account, pairwise, who_learns_most
+    from netdp.protocols.accuracy import ExpectedError, expected_error, limits
+    from netdp.protocols.alternatives import local_dp, trusted_curator
+    from netdp.protocols.base import Protocol
+    from netdp.protocols.calibration import calibrate
+    from netdp.protocols.links import advise_links
+    from netdp.protocols.planning import Plan, plan
+    from netdp.protocols.simulation import simulate
+    from netdp.protocols.target import Policy
 
-    from . import engine, graphs
+    from . import graphs
 
 
-def __getattr__(name: str) -> Any:
-    if name in _PUBLIC:
-        value = getattr(import_module(_PUBLIC[name]), name)
-    elif name in _ROOMS:
-        value = import_module(f"netdp.{name}")
-    else:
-        raise AttributeError(f"module 'netdp' has no attribute {name!r}")
-    globals()[name] = value
-    return value
+def _more() -> dict[str, Any]:
+    """Rooms, protocols, and rooms that are gone."""
+    from .protocols.family import protocol_modules, protocol_named
+
+    rooms = {room: partial(import_module, f"netdp.{room}") for room in (*_ROOMS, *moved.ROOMS)}
+    return {**rooms, **{name: partial(protocol_named, name) for name in protocol_modules()}}
+
+
+_found, _listed = exports(__name__, _PUBLIC, _more)
+__getattr__ = _found
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_ROOMS})
+    return [name for name in _listed() if name not in moved.ROOMS]
+
+
+moved.install()

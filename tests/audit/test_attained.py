@@ -1,7 +1,7 @@
 """Exact claims are attained: an attack reaches at least 85 % of the claimed ε and never more than all of it.
 
 The settings of issue 15: ring-16, the hypercube 2⁴ and the karate club; plain, refreshed and masked gossip, sums on a ring, masked
-sums; seen by one party, and by three that collude. docs/guarantees.md#measured.
+sums; seen by one party, and by three that collude. docs/proofs/audit.md#measured.
 """
 
 import numpy as np

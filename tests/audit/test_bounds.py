@@ -1,4 +1,4 @@
-"""Measured lower bounds hold as often as they say, whatever the scores are like. docs/guarantees.md#measured."""
+"""Measured lower bounds hold as often as they say, whatever the scores are like. docs/proofs/audit.md#measured."""
 
 import numpy as np
 import pytest

@@ -7,9 +7,9 @@ from netdp import graphs
 from netdp.audit import SIMULATOR
 from netdp.audit.canaries import one_run_audit
 from netdp.errors import InvalidValue, Unsupported
+from netdp.families.shuffle.protocol import ShuffleTranscript
+from netdp.families.shuffle.simulate import ShuffledReports, shuffle_reports
 from netdp.protocols import Gossip, RingSum, Shuffle, WalkSum
-from netdp.simulate.shuffle import ShuffledReports, shuffle_reports
-from netdp.views.shuffled import ShuffleTranscript
 
 LOCAL = Gossip(graphs.star(801), rounds=1, sigma=1.5)
 """The hub receives everybody's noisy value, and nothing else: local DP."""

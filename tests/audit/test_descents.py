@@ -5,21 +5,34 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
-from netdp import CentralDescent, GossipDescent, LocalDescent, RingDescent, WalkDescent, account, graphs
-from netdp.audit import token_descents
-from netdp.audit.attack import SIMULATOR, collect
+from netdp import graphs
+from netdp.audit.attack import SIMULATOR, attacks, collect
+from netdp.audit.audits import said, shortened
 from netdp.audit.bounds import measure
-from netdp.audit.descents import DescentAttack, gossiped, gossiped_models, published_gradients
-from netdp.audit.membership import ConstantGradients
-from netdp.audit.shortened import said, shortened
-from netdp.audit.table import attacks
-from netdp.audit.token_descents import Readings, TokenAttack, log_binomials, named, readable, walked
+from netdp.audit.linear import DescentAttack
 from netdp.errors import InvalidValue, Unsupported
+from netdp.families.baselines.attack import published_gradients
+from netdp.families.baselines.protocol import CentralDescent, LocalDescent
+from netdp.families.gossip.attack import gossiped, gossiped_models
+from netdp.families.gossip.descent import GossipDescent
+from netdp.families.masked.attack import ConstantGradients
+from netdp.families.token import attack_descents as token_descents
+from netdp.families.token.attack_descents import (
+    Readings,
+    TokenAttack,
+    known_models,
+    known_names,
+    log_binomials,
+    readings_of,
+)
+from netdp.families.token.ring import RingDescent
+from netdp.families.token.training import draws
+from netdp.families.token.walk import WalkDescent
 from netdp.learn import train, train_ring, train_walk
+from netdp.models.parties import ModelParties
 from netdp.privacy import Observers, entry
-from netdp.simulate.descent import FromGradients
-from netdp.simulate.model_parties import ModelParties
-from netdp.simulate.walk_descent import draws
+from netdp.protocols.accounting import account
+from netdp.protocols.training import FromGradients
 
 DELTA = 1e-6
 CUBE = graphs.hypercube(4)
@@ -186,17 +199,17 @@ def test_descent_by_a_token_holds_and_the_attack_is_no_idle_one(p, target, floor
 
 
 def changed_walk(**changes):
-    return lambda p, *rest: walked(p.replace(**{name: change(p) for name, change in changes.items()}), *rest)
+    return lambda p, *rest: readings_of(p.replace(**{name: change(p) for name, change in changes.items()}), *rest)
 
 
 def always_the_target(p, gradients, seed, normal, record):
     """A walk that visits party 1 in every second step."""
-    paths = token_descents.drawn(p, gradients.shape[1], seed)
+    paths = token_descents.token_paths(p, gradients.shape[1], seed)
     paths[:, ::2] = 1
-    models = token_descents.stepped(p, paths, gradients, normal)
+    models = token_descents.models_along(p, paths, gradients, normal)
     own = np.isin(paths, record)
-    models[~readable(own)] = np.nan
-    return Readings(models, np.where(named(p, own), paths, -1))
+    models[~known_models(own)] = np.nan
+    return Readings(models, np.where(known_names(p, own), paths, -1))
 
 
 HIDDEN = WALK.replace(sender="hidden", release="anonymous")
@@ -233,27 +246,29 @@ def test_the_walks_are_those_of_training():
     ]
     for p in cases:
         path, noises = draws(p, 5)
-        found = token_descents.stepped(p, path[None], rows[:, None], lambda shape, g=noises: g.standard_normal(shape))
+        found = token_descents.models_along(
+            p, path[None], rows[:, None], lambda shape, g=noises: g.standard_normal(shape)
+        )
         expected = train_walk(p, constant(rows), 5)
         assert found[0, -1] == pytest.approx(expected.model[0], rel=1e-9)
     ring = RingDescent(16, rounds=2, sigma=0.5, step=0.1)
-    seen = walked(ring, rows[:, None], 0, np.random.default_rng(6).standard_normal, [])
+    seen = readings_of(ring, rows[:, None], 0, np.random.default_rng(6).standard_normal, [])
     assert seen.models[0, -1] == pytest.approx(train_ring(ring, constant(rows), 6).model[0], rel=1e-9)
 
 
 def test_observers_read_the_models_and_names_that_the_channel_shows():
     own = np.array([[False, True, False, False, True, True, False, False]])
     steps = np.arange(9)
-    assert steps[readable(own)[0]].tolist() == [0, 1, 2, 4, 5, 6, 8]
+    assert steps[known_models(own)[0]].tolist() == [0, 1, 2, 4, 5, 6, 8]
 
     def known(**channel):
-        return np.flatnonzero(named(WALK.replace(**channel), own)[0]).tolist()
+        return np.flatnonzero(known_names(WALK.replace(**channel), own)[0]).tolist()
 
     assert known(sender="hidden", release="anonymous") == [1, 4, 5]
     assert known(sender="receiver-known", release="anonymous") == [1, 2, 4, 5, 6]
     assert known(sender="known", release="anonymous") == [0, 1, 2, 3, 4, 5, 6]
     assert known(sender="hidden", release="named") == [1, 4, 5, 7]
-    assert named(RingDescent(8, 1, sigma=1.0, step=0.1), own).all()
+    assert known_names(RingDescent(8, 1, sigma=1.0, step=0.1), own).all()
 
 
 def test_the_score_is_the_likelihood_ratio_over_the_secret_path():
@@ -263,8 +278,8 @@ def test_the_score_is_the_likelihood_ratio_over_the_secret_path():
     path, rng = np.array([1, 3, 0, 2, 1]), np.random.default_rng(2)
     own = (path == 0)[None]
     models = np.cumsum(np.append(0.0, rng.standard_normal(steps)))[None].copy()
-    models[~readable(own)] = np.nan
-    names = np.where(named(p, own), path, -1)
+    models[~known_models(own)] = np.nan
+    names = np.where(known_names(p, own), path, -1)
     attack = TokenAttack(p, (0,), 2)
     sums = (-(models[0, 2] - models[0, 0]) / p.step, -(models[0, 5] - models[0, 3]) / p.step)
     likelihood = {}

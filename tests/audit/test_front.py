@@ -1,4 +1,4 @@
-"""The audit as a whole: which pairs, the same scores on every engine, verdicts, refusals. docs/guarantees.md#measured."""
+"""The audit as a whole: which pairs, the same scores on every engine, verdicts, refusals. docs/proofs/audit.md#measured."""
 
 import dataclasses
 
@@ -8,12 +8,11 @@ import pytest
 import netdp
 from netdp import graphs
 from netdp.audit import SIMULATOR, Check, Verdict, audit, audit_pair, audit_these, collect, look
-from netdp.audit.front import resolution, trials_for
+from netdp.audit.audits import by_distance, hops_from, pairs_of, resolution, trials_for
 from netdp.audit.linear import LinearAttack, probed
-from netdp.audit.masked import furthest
-from netdp.audit.pairs import by_distance, hops_from, pairs_of
 from netdp.errors import InvalidValue, Unsupported
-from netdp.views import explicit_view
+from netdp.families.gossip.views import explicit_view
+from netdp.families.masked.attack import furthest
 
 GOSSIP = netdp.Gossip(graphs.ring(8), rounds=4, sigma=1.0)
 

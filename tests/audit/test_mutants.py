@@ -2,7 +2,7 @@
 
 A bug is a function in the place of the simulator (or a claim in the place of the accountant's). The other planted bugs of issue 15
 stand beside the attacks that catch them: one hop fewer in test_shuffles.py, a doubled sampling rate in test_membership.py,
-and those of real peers in tests/peers/test_audited.py. docs/guarantees.md#best-attacks, docs/guarantees.md#measured.
+and those of real peers in tests/peers/test_audited.py. docs/proofs/audit.md#best-attacks, #measured.
 """
 
 import dataclasses
@@ -14,12 +14,13 @@ import pytest
 import netdp
 from netdp import graphs
 from netdp.audit import SIMULATOR, Verdict, audit_pair, look
+from netdp.families.gossip.simulate import MessageTap, mix
+from netdp.families.gossip.views import transcribe
+from netdp.families.masked import simulate as simulated
+from netdp.families.masked.protocol import reduced
+from netdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from netdp.privacy import GaussianCurve
-from netdp.protocols.masked import reduced
-from netdp.simulate import masked as simulated
-from netdp.simulate.gossip import Watch, mix
-from netdp.simulate.run import Run
-from netdp.views import transcribe
+from netdp.protocols.simulation import Run
 
 GOSSIP = netdp.Gossip(graphs.ring(16), rounds=6, sigma=4.0)
 REFRESHED = GOSSIP.replace(refresh=0.5)
@@ -78,7 +79,7 @@ def clipped_after_the_noise(protocol, values, seed, normal, record):
     noise = protocol.sigma * normal(data.shape)
     start = data + noise if values.bounds is None else np.clip(data + noise, *values.bounds)
     transcript, observers = transcribe(protocol), tuple(record)
-    watch = Watch(transcript, observers)
+    watch = MessageTap(transcript, observers)
     estimates, refreshes = mix(start, (protocol.matrix,) * protocol.rounds, None, 0.0, normal, watch)
     nobody = np.empty((0, data.shape[1])), np.empty((0, 2), dtype=np.int64)
     return Run(estimates, transcript, seed, protocol, watch.record(data, noise, *nobody, refreshes))
@@ -113,11 +114,11 @@ def same_noise_in_every_study(protocol, values, seed, normal, record):
 def noise_on_a_coarser_grid(protocol, values, seed, normal, record):
     """Half as many steps are drawn and then doubled: as much noise, and only even numbers of steps."""
 
-    class Doubled(simulated.DiscreteGaussian):
+    class Doubled(DiscreteGaussian):
         def sample(self, shape, words):
             return 2 * simulated_draw(-(-self.variance // 4)).sample(shape, words)
 
-    simulated_draw = simulated.DiscreteGaussian
+    simulated_draw = DiscreteGaussian
     with mock.patch.object(simulated, "DiscreteGaussian", Doubled):
         return SIMULATOR(protocol, values, seed, normal, record)
 

@@ -1,6 +1,7 @@
 """Deployed samplers draw what they state: laws summed from their definitions, words of the cipher that peers use, planted bugs.
 
 A sound sampler does not pass with a probability of 10⁻⁹; keys and seeds are fixed, so that a test that passes once always does.
+Proof: docs/proofs/audit.md#noise-tests.
 """
 
 import hashlib
@@ -13,26 +14,18 @@ import pytest
 from scipy import stats
 
 from netdp import graphs
-from netdp.audit import noise_chances as chances
-from netdp.audit.noise import (
-    finite_law,
-    fits,
-    gaussian_law,
-    independent,
-    laplace_law,
-    noise_checks,
-    noises,
-    on_lattice,
-)
+from netdp.audit import samples as chances
+from netdp.audit.noise import noise_checks, noises, on_lattice
+from netdp.audit.samples import finite_law, fits, gaussian_law, independent, laplace_law
 from netdp.errors import InvalidValue
+from netdp.families.masked.peer import coins
+from netdp.families.shuffle.reports import below
 from netdp.mechanisms import GridGaussian, GridLaplace, GridPrivUnit, RandomizedResponse, UnaryEncoding
 from netdp.mechanisms.coins import ALL, flips, one_of, with_share
 from netdp.mechanisms.discrete_gaussian import DiscreteGaussian
-from netdp.mechanisms.discrete_laplace import DiscreteLaplace
 from netdp.mechanisms.fine_gaussian import FineGaussian
-from netdp.peers.hops import below
+from netdp.mechanisms.laplace import DiscreteLaplace
 from netdp.peers.kinds import RUNNING
-from netdp.peers.learner import coins
 from netdp.peers.streams import Words
 from netdp.protocols import (
     Gossip,

@@ -1,4 +1,7 @@
-"""The last digits of what is sent: attacks that break samplers in floating point, and break none of those that are deployed."""
+"""The last digits of what is sent: attacks that break samplers in floating point, and break none of those that are deployed.
+
+Proof: docs/proofs/audit.md#noise-tests.
+"""
 
 import hashlib
 
@@ -6,19 +9,18 @@ import numpy as np
 import pytest
 
 from netdp import graphs
-from netdp.audit.noise import float_leak, last_digit, on_lattice
-from netdp.audit.noise_digits import ZERO
+from netdp.audit.noise import ZERO, float_leak, last_digit, on_lattice
 from netdp.errors import InvalidValue
+from netdp.families.gossip.protocol import gossip_start, gossip_step
+from netdp.families.masked.protocol import contribution, opened, quantised
+from netdp.families.token.ring import ring_contributions
+from netdp.families.token.steps import visited, walk_values
 from netdp.mechanisms import Gaussian, GridGaussian, GridLaplace, GridPrivUnit, Laplace, RandomizedResponse
 from netdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from netdp.mechanisms.fine_gaussian import FineGaussian
 from netdp.peers.streams import Words
 from netdp.privacy import GaussianCurve
 from netdp.protocols import Gossip, MaskedSum, RingSum, WalkSum
-from netdp.protocols.gossip import gossip_start, gossip_step
-from netdp.protocols.masked_steps import contribution, opened, quantised
-from netdp.protocols.ring import ring_contributions
-from netdp.protocols.walk_steps import visited, walk_values
 
 DRAWS = 20_000
 

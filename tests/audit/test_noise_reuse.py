@@ -1,15 +1,18 @@
-"""No noise and no pad serves twice: streams whose contexts differ in one field, drawn as peers draw them, and planted reuse."""
+"""No noise and no pad serves twice: streams whose contexts differ in one field, drawn as peers draw them, and planted reuse.
+
+Proof: docs/proofs/audit.md#noise-tests.
+"""
 
 import numpy as np
 import pytest
 
-from netdp.audit.noise import no_reuse
+from netdp.audit.samples import no_reuse
 from netdp.errors import InvalidValue
+from netdp.families.gossip.diary import Chance
+from netdp.families.token.peer_tokens import key_words
 from netdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from netdp.mechanisms.fine_gaussian import FineGaussian
 from netdp.peers.identity import Identity
-from netdp.peers.spreads.diary import Chance
-from netdp.peers.spreads.walk import key_words
 from netdp.peers.streams import Words, context, noise_words, pads_of
 
 WORDS = 2000

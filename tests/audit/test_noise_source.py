@@ -15,15 +15,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from netdp.audit.noise import only_cryptographic, peers_are_cryptographic
-from netdp.audit.noise_source import ALLOWED, Use, foreseeable
+from netdp.audit.noise import ALLOWED, Use, foreseeable, only_cryptographic, peer_files, peers_are_cryptographic
+from netdp.families.masked.descent import begun
+from netdp.families.masked.peer import Learner, MaskedRunning
+from netdp.families.token.peer_tokens import load_of
 from netdp.peers import identity as identities
 from netdp.peers import streams
 from netdp.peers.identity import Identity
-from netdp.peers.kinds.masked import MaskedRunning
-from netdp.peers.learner import Learner
-from netdp.peers.spreads.walk import load_of
-from netdp.protocols.model_steps import begun
 
 sys.path.append(str(Path(__file__).parents[1] / "peers"))
 
@@ -36,6 +34,16 @@ def test_peers_draw_from_the_systems_generator_and_from_ciphers_only():
     found = peers_are_cryptographic()
     assert found.ok, found.words
     assert all(reason for reason in ALLOWED.values())
+
+
+def test_peer_code_of_the_families_is_read_too():
+    """Where peers draw noise, pads, coins and ways: none of it leaves the search when it moves."""
+    files = peer_files()
+    assert {f"families/{name}.py" for name in (
+        "masked/peer", "masked/peer_descent", "gossip/peer", "gossip/peer_randomized", "gossip/diary", "token/peer_ring",
+        "token/peer_walk", "token/peer_tokens", "shuffle/peer", "shuffle/peer_walk", "shuffle/reports",
+    )} <= set(files)  # fmt: skip
+    assert len([name for name in files if name.startswith("peers/")]) > 40
 
 
 @pytest.mark.parametrize(

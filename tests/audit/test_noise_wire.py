@@ -21,14 +21,11 @@ import numpy as np
 import pytest
 
 from netdp.audit.noise import float_leak, on_lattice
-from netdp.peers.hops import unpacked
-from netdp.peers.messages import Item, Kind, roster_digest
-from netdp.peers.reports import Reports, Total, count, take_cuts
-from netdp.peers.sealed import unseal
-from netdp.peers.spreads.walk import load_of
-from netdp.peers.streams import context, noise_words
-from netdp.protocols.masked_averaging import averaging_row, averaging_start, averaging_step
-from netdp.protocols.masked_steps import from_bytes
+from netdp.families.masked.protocol import averaging_row, averaging_start, averaging_step, from_bytes
+from netdp.families.shuffle.reports import Reports, Total, count, take_cuts, unpacked
+from netdp.families.token.peer_tokens import load_of
+from netdp.peers.messages import Item, ItemKind, roster_digest
+from netdp.peers.streams import context, noise_words, unseal
 
 sys.path.append(str(Path(__file__).parents[1] / "peers"))
 
@@ -49,18 +46,22 @@ WHOLE, MODULO, SEALED, DRAWN, DOUBLES, ROSTER, NOTHING = (
     "nothing",
 )
 SENT = {
-    "masked-sum": {Kind.CONTRIBUTION: MODULO},
-    "masked-sum, averaging": {Kind.CONTRIBUTION: MODULO, Kind.STATE: DOUBLES},
-    "ring-sum": {Kind.TOKEN: WHOLE, Kind.TOTAL: WHOLE},
-    "ring-histogram": {Kind.TOKEN: WHOLE, Kind.TOTAL: WHOLE},
-    "gossip": {Kind.STATE: WHOLE},
-    "walk-sum": {Kind.CONTRIBUTION: DRAWN, Kind.TOKEN: WHOLE, Kind.TOTAL: WHOLE, Kind.OFFER: NOTHING, Kind.ACCEPT: NOTHING},
-    "walk-histogram": {
-        Kind.CONTRIBUTION: DRAWN, Kind.TOKEN: WHOLE, Kind.TOTAL: WHOLE, Kind.OFFER: NOTHING, Kind.ACCEPT: NOTHING,
+    "masked-sum": {ItemKind.CONTRIBUTION: MODULO},
+    "masked-sum, averaging": {ItemKind.CONTRIBUTION: MODULO, ItemKind.STATE: DOUBLES},
+    "ring-sum": {ItemKind.TOKEN: WHOLE, ItemKind.TOTAL: WHOLE},
+    "ring-histogram": {ItemKind.TOKEN: WHOLE, ItemKind.TOTAL: WHOLE},
+    "gossip": {ItemKind.STATE: WHOLE},
+    "walk-sum": {
+        ItemKind.CONTRIBUTION: DRAWN, ItemKind.TOKEN: WHOLE, ItemKind.TOTAL: WHOLE, ItemKind.OFFER: NOTHING,
+        ItemKind.ACCEPT: NOTHING,
     },
-    "randomized-gossip": {Kind.OFFER: NOTHING, Kind.ACCEPT: WHOLE, Kind.STATE: WHOLE, Kind.THROUGH: NOTHING},
-    "shuffle": {Kind.BUNDLE: SEALED, Kind.TOTAL: DOUBLES},
-    "masked-descent": {Kind.CONTRIBUTION: ROSTER, Kind.STEP: MODULO},
+    "walk-histogram": {
+        ItemKind.CONTRIBUTION: DRAWN, ItemKind.TOKEN: WHOLE, ItemKind.TOTAL: WHOLE, ItemKind.OFFER: NOTHING,
+        ItemKind.ACCEPT: NOTHING,
+    },
+    "randomized-gossip": {ItemKind.OFFER: NOTHING, ItemKind.ACCEPT: WHOLE, ItemKind.STATE: WHOLE, ItemKind.THROUGH: NOTHING},
+    "shuffle": {ItemKind.BUNDLE: SEALED, ItemKind.TOTAL: DOUBLES},
+    "masked-descent": {ItemKind.CONTRIBUTION: ROSTER, ItemKind.STEP: MODULO},
 }  # fmt: skip
 
 
@@ -102,10 +103,10 @@ def test_every_body_is_of_the_kind_it_should_be(runs, row):
     seen = set()
     for _, _, item in sent:
         kind, body = item.key.kind, item.body
-        if kind == Kind.VOTE:
+        if kind == ItemKind.VOTE:
             assert body == np.array(everybody, dtype="<u4").tobytes()
             continue
-        what = SENT[row].get(kind, ROSTER if kind == Kind.CONTRIBUTION else None)
+        what = SENT[row].get(kind, ROSTER if kind == ItemKind.CONTRIBUTION else None)
         seen.add(what)
         if what == ROSTER:
             assert body == roster_digest(everybody)
@@ -118,7 +119,9 @@ def test_every_body_is_of_the_kind_it_should_be(runs, row):
             one = protocol.sum if row == "masked-descent" else protocol
             if row == "masked-descent" and item.key.index > protocol.iterations:
                 one = study.running.evaluation
-            y = from_bytes(body[32:] if kind == Kind.CONTRIBUTION else body[-4 * one.dimension :], one.q, one.dimension)
+            y = from_bytes(
+                body[32:] if kind == ItemKind.CONTRIBUTION else body[-4 * one.dimension :], one.q, one.dimension
+            )
             assert y.dtype == np.uint64  # and `from_bytes` refuses what is not below q
         elif what == WHOLE:
             numbers = body[: 8 * study.task.dimension]
@@ -139,7 +142,7 @@ def test_states_of_averaging_are_functions_of_the_contributions(runs):
     published = {
         item.key.author: from_bytes(item.body[32:], protocol.q, protocol.dimension)
         for _, _, item in sent
-        if item.key.kind == Kind.CONTRIBUTION
+        if item.key.kind == ItemKind.CONTRIBUTION
     }
     assert len(published) == protocol.n
     states = [np.array([averaging_start(published[u], protocol.q) for u in range(protocol.n)])]
@@ -149,7 +152,7 @@ def test_states_of_averaging_are_functions_of_the_contributions(runs):
             members, weights = averaging_row(protocol.graph, u)
             after.append(averaging_step(weights, states[-1][members], a, b, before[u]))
         states.append(np.array(after))
-    checked = [item for _, _, item in sent if item.key.kind == Kind.STATE]
+    checked = [item for _, _, item in sent if item.key.kind == ItemKind.STATE]
     assert checked
     for item in checked:
         assert item.body == states[item.key.index][item.key.author].tobytes()
@@ -164,14 +167,14 @@ def test_the_total_of_a_curator_is_a_function_of_the_reports(runs):
     everybody, rounds, reports = tuple(range(study.n)), study.settings.rounds, study.running.reports()
     hands = {}
     for u, to, item in sent:
-        if item.key.kind == Kind.BUNDLE and to == study.n and item.key.index == rounds + 1:
+        if item.key.kind == ItemKind.BUNDLE and to == study.n and item.key.index == rounds + 1:
             hands[u] = unpacked(take_cuts(item.body, study.n, rounds)[1], reports.size)
     opened = lambda sealed: unseal(curator, sealed, study.hash, 1, everybody)  # noqa: E731
     found = count(hands, opened, reports, study.n, curator.noise_secret)
     assert len(found.reports) == study.n
     assert all(report.dtype == np.int64 and (report >= 0).all() and (report < 4).all() for report in found.reports)
     expected = reports.estimate(found.reports, study.n)
-    (body,) = {item.body for _, _, item in sent if item.key.kind == Kind.TOTAL}
+    (body,) = {item.body for _, _, item in sent if item.key.kind == ItemKind.TOTAL}
     assert Total.from_bytes(body, study.n, rounds, reports.dimension).total.tobytes() == expected.tobytes()
 
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 
-from netdp.peers.up import PRELOADED
+from netdp.peers.launch import PRELOADED
 
 
 def enter(words, folder, out, err, script):

@@ -2,7 +2,8 @@
 
 import pytest
 
-from netdp import engine
+from netdp.engines import choice
+from netdp.errors import InvalidValue
 
 
 @pytest.mark.parametrize(
@@ -33,20 +34,20 @@ def test_what_does_not_fit_is_refused(run, command, words, message):
 
 def test_the_choice_holds_for_the_command(run, monkeypatch, tmp_path):
     seen = []
-    from netdp.report import summary
+    from netdp.protocols import answers
 
     def told(*_, **__):
-        seen.append((engine.choice.current().name, engine.cores()))
-        raise engine.choice.InvalidValue("enough")
+        seen.append((choice.current().name, choice.cores()))
+        raise InvalidValue("enough")
 
-    monkeypatch.setattr(summary, "account", told, raising=True)
+    monkeypatch.setattr(answers, "account", told, raising=True)
     words = ["account", "ring:5", "-T", "2", "--sigma", "1"]
     run(*words, "--engine", "threads", "--workers", "3")
     config = tmp_path / "settings.toml"
     config.write_text('engine = "serial"\n')
     run(*words, "--config", str(config))
     assert seen == [("threads", 3), ("serial", 1)]
-    assert engine.choice.current().name == "processes"
+    assert choice.current().name == "processes"
 
 
 def test_help_says_whom_to_trust(run):

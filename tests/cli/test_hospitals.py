@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from netdp.peers.ledger.entries import entry_of, total
-from netdp.peers.ledger.policy import Policy
+from netdp.peers.ledger.policy import OwnerPolicy
 from netdp.peers.study import Study, Training
-from netdp.peers.study.schema_file import read_schema
+from netdp.peers.study.files import read_schema
 
 PLACE = Path(__file__).parents[2] / "examples" / "hospitals"
 
@@ -66,7 +66,7 @@ def test_both_studies_are_planned_within_what_the_hospitals_allow(example, run, 
     monkeypatch.setattr(example, "netdp", netdp)
     example.main(folder)
     assert [words[0] for words in typed] == ["study", "up", "study", "study", "up", "ledger"]
-    policy = Policy.read(folder / "homes" / "alder" / "policy.toml")
+    policy = OwnerPolicy.read(folder / "homes" / "alder" / "policy.toml")
     first, second = Study.read(folder / "scaling.toml"), Study.read(folder / "study.toml")
     entries = [entry_of(study, 1, range(5), 0) for study in (first, second)]
     assert (policy.unit, policy.limits[0].per) == ("record", "total")

@@ -8,8 +8,8 @@ import pytest
 
 from netdp.peers.identity import Identity
 from netdp.peers.ledger.database import trigger
-from netdp.peers.ledger.entries import Entry, total
-from netdp.peers.ledger.policy import Policy
+from netdp.peers.ledger.entries import Entry, spent, total
+from netdp.peers.ledger.policy import OwnerPolicy
 from netdp.peers.ledger.store import Store
 
 STUDIES = [
@@ -56,8 +56,10 @@ def test_the_numbers_are_those_of_the_ledger(run, home):
     assert data["delta"] == 1e-6
     assert [entry["row"] for entry in data["entries"]] == [1, 2, 3]
     for one in data["totals"] + data["observers"]:
-        assert one["record"] == float(total(entries(), one["against"], "record").epsilon(1e-6))
-        assert one["party"] is None
+        both = spent(entries(), one["against"], "record", 1e-6)
+        assert (one["record"], one["fixed"]["record"]) == both
+        assert both.fixed == float(total(entries(), one["against"], "record").epsilon(1e-6)) < both.epsilon
+        assert one["party"] is one["fixed"]["party"] is None
     assert [one["against"] for one in data["totals"]] == [1, 2, 3]
     assert {one["against"] for one in data["observers"]} == {"bob", "cy", "dan", "eve", "fay", "gus"}
     assert data["worst"] == "bob"
@@ -74,17 +76,18 @@ def test_periods_observers_and_delta(run, home):
     assert [entry["row"] for entry in first["entries"]] == [1]
     assert first["totals"][0]["party"] == first["totals"][0]["record"] > 0
     assert [entry["row"] for entry in shown("--since", "2026-02-15")["entries"]] == [3]
-    assert shown("--year", "2020")["totals"][0] == {"against": 1, "record": 0.0, "party": 0.0}
+    nothing = {"record": 0.0, "party": 0.0}
+    assert shown("--year", "2020")["totals"][0] == {"against": 1, **nothing, "fixed": nothing}
     bob = shown("--against", "bob")
-    assert bob["totals"] == [
-        {"against": "bob", "record": float(total(entries(), "bob", "record").epsilon(1e-6)), "party": None}
-    ]
+    both = spent(entries(), "bob", "record", 1e-6)
+    fixed = {"record": both.fixed, "party": None}
+    assert bob["totals"] == [{"against": "bob", "record": both.epsilon, "party": None, "fixed": fixed}]
     assert [one["against"] for one in shown("--against", "5")["totals"]] == [5]
     assert shown("--delta", "1e-3")["totals"][0]["record"] < bob["totals"][0]["record"]
 
 
 def test_the_policy_says_which_delta_and_coalitions(run, home):
-    text = Policy.default_text.replace("1e-6", "1e-5", 1).replace("against = 1", "against = 4", 1)
+    text = OwnerPolicy.default_text.replace("1e-6", "1e-5", 1).replace("against = 1", "against = 4", 1)
     (home / "policy.toml").write_text(text)
     data = json.loads(run("ledger", "show", "--home", str(home), "--json")[1])
     assert data["delta"] == 1e-5

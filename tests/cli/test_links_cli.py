@@ -33,11 +33,13 @@ def test_hops_before_and_after(run):
 
 
 def test_rounds_and_error_of_gossip(run):
-    status, out, _ = run("plan", "path:5", "--epsilon", "1", "--max-rounds", "5", "--links", "1", "--scope", "beyond:2")
+    status, out, _ = run(
+        "plan", "path:5", "-p", "gossip", "--epsilon", "1", "--max-rounds", "5", "--links", "1", "--scope", "beyond:2"
+    )
     assert status == 0
     assert "what the links buy" in out
     assert "distances are those of the graph with its links" in words(out)
-    asked = ("plan", "star:6", "--epsilon", "1", "--max-rounds", "6", "--links", "1", "--json")
+    asked = ("plan", "star:6", "-p", "gossip", "--epsilon", "1", "--max-rounds", "6", "--links", "1", "--json")
     said = json.loads(run(*asked)[1])["links"]
     assert said["after"]["error"] < said["before"]["error"]
     assert len(said["rests_on"]) == 1
@@ -89,7 +91,9 @@ def test_advice_for_all_three_in_one_table(run, tmp_path):
 
 
 def test_advice_of_gossip_keeps_the_topologies(run):
-    said = json.loads(run("plan", "ring:6", "--epsilon", "1", "--advise", "--max-rounds", "10", "--json")[1])
+    said = json.loads(
+        run("plan", "ring:6", "-p", "gossip", "--epsilon", "1", "--advise", "--max-rounds", "10", "--json")[1]
+    )
     assert said["recommended"] in {candidate["graph"] for candidate in said["candidates"]}
     assert next(iter(said["links"]["proposed"])) == "gossip"
 
@@ -98,10 +102,10 @@ def test_advice_of_gossip_keeps_the_topologies(run):
     ("asked", "message"),
     [
         (("plan", "ring:9", "--epsilon", "1", "--links", "-1"), "links (how many random rings)"),
-        (("plan", "ring:9", "--epsilon", "1", "--links", "1", "--advise"), "--advise proposes links itself"),
+        (("plan", "ring:9", "-p", "gossip", "--epsilon", "1", "--links", "1", "--advise"), "--advise proposes links itself"),
         (("plan", "ring:9", "--epsilon", "1", "--links-seed", "1"), "--links-seed is about random links"),
         (("plan", "ring:9", "--epsilon", "1", "--plot", "a.jpg"), "must end in .png, .svg, .pdf or .html"),
-        (("plan", "ring:9", "--epsilon", "1", "--advise", "--plot", "a.txt"), "a.txt"),
+        (("plan", "ring:9", "-p", "gossip", "--epsilon", "1", "--advise", "--plot", "a.txt"), "a.txt"),
         (("plan", "path:2", "--epsilon", "1", "--links", "1"), "at least three parties"),
         (("plan", "complete:9", "-p", "token", "--epsilon", "1", "--links", "1"), "everybody is linked with everybody"),
         (("plan", "complete:9", "-p", "secret-ring", "--rounds", "1", "--epsilon", "1", "--links", "1"),

@@ -32,28 +32,43 @@ def test_attempts_and_absences_are_flags(run):
     assert "grid 0.125" in out
 
 
-def test_gossip_is_compared_with_a_masked_sum(run):
-    words = ["plan", "hypercube:4", "--epsilon", "1", "--max-rounds", "30"]
-    status, out, _ = run(*words)
-    assert status == 0
-    assert "masked sum, flood" in out
-    assert "masked sum, average" in out
-    assert "holds against any single party" in out
-    data = json.loads(run(*words, "--json")[1])["masked_sum"]
+def test_without_a_protocol_all_ways_stand_in_one_table(run):
+    words = ["plan", "hypercube:4", "--epsilon", "1", "--delta", "1e-6"]
+    status, out, err = run(*words)
+    assert (status, err) == (0, "")
+    for word in (
+        "masked: flood",
+        "gossip: masked",
+        "token: walk",
+        "local DP, Laplace",
+        "not offered: shuffle: ",
+        "claim: upper",
+    ):
+        assert word in out
+    data = json.loads(run(*words, "--json")[1])
+    errors = [option["rmse"] for option in data["options"]]
+    assert errors == sorted(errors)
+    assert data["chosen"] == data["options"][0]["name"] == "masked: flood"
+    assert all(option["worst_epsilon"] <= 1 for option in data["options"])
     ways = {option["name"]: option for option in data["options"]}
-    assert ways["flood"]["rounds"] == 4
-    assert ways["flood"]["bytes_per_link"] == 16 * 4
-    assert ways["flood"]["rmse"] == pytest.approx(data["trusted_curator"]["rmse"] * (16 / 15) ** 0.5, rel=0.01)
-    _, out, _ = run(*words, "--coalitions", "0.25", "--draws", "2")
-    assert "holds against any 4 parties together" in out
+    assert ways["masked: flood"]["extras"]["rounds"] == 4
+    assert ways["masked: flood"]["extras"]["bytes_per_link"] == 16 * 4
+    alone = json.loads(run(*words, "-p", "gossip", "--json")[1])
+    assert set(alone) == set(data)
+    for option in alone["options"]:  # the same numbers as in the plan of gossip alone
+        assert {**option, "name": f"gossip: {option['name']}"} == ways[f"gossip: {option['name']}"]
+    assert set(data["not_offered"]) == {"shuffle"}
 
 
-def test_a_policy_has_no_single_target_for_a_masked_sum(run, tmp_path):
-    rules = tmp_path / "rules.csv"
-    rules.write_text("target, observer, epsilon\n*, *, 1\n")
-    status, out, err = run("plan", "ring:6", "--policy", str(rules), "--max-rounds", "9", "--json")
-    assert status == 0, err
-    assert json.loads(out)["masked_sum"] is None
+def test_flags_of_one_family_are_refused_by_name_in_the_plan_of_all(run):
+    for flag, value, where in (
+        ("--scope", "mean", "-p gossip"),
+        ("--visits", "3", "-p token"),
+        ("--attempts", "2", "-p masked"),
+    ):
+        status, _, err = run("plan", "ring:8", "--epsilon", "1", flag, value)
+        assert status == 2
+        assert f"{flag} does not belong to a plan of every protocol (give {where}, too)" in err
 
 
 def test_simulate_spreads_by_averaging(run):
@@ -92,7 +107,10 @@ def test_simulate_spreads_by_averaging(run):
             ["account", "ring:8", "--rounds", "3", "--sigma", "1", "--attempts", "2"],
             "--attempts does not belong to gossip",
         ),
-        (["plan", "ring:8", "--epsilon", "1", "--absent", "2"], "--absent does not belong to a plan of gossip"),
+        (
+            ["plan", "ring:8", "-p", "gossip", "--epsilon", "1", "--absent", "2"],
+            "--absent does not belong to a plan of gossip",
+        ),
         (["account", "ring:8", "-p", "masked", "--sigma", "1", "--absent", "7"], "absent=7 of 8 parties leaves nobody"),
     ],
 )

@@ -12,9 +12,9 @@ import pytest
 from netdp.peers.identity import Identity
 from netdp.peers.ledger.entries import entry_of
 from netdp.peers.ledger.store import Store
+from netdp.peers.setup import settle
 from netdp.peers.study import Study
 from netdp.peers.study.task import Task
-from netdp.peers.up import settle
 
 sys.path.append(str(Path(__file__).parent))  # children of the fork server get this path, too
 

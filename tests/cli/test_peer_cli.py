@@ -1,4 +1,4 @@
-"""`netdp peer`: its keys, its refusals, and five of them, as docs/deploy.md tells it, with real processes on loopback."""
+"""`netdp peer`: its keys, its refusals, and five of them, as docs/howto/deploy.md tells it, with real processes on loopback."""
 
 import contextlib
 import json
@@ -24,7 +24,7 @@ sys.path.append(str(Path(__file__).parent))  # children of the fork server get t
 from started import Started
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "deploy.md"
+PAGE = ROOT / "docs" / "howto" / "deploy.md"
 NAMES = ("ash", "birch", "cedar", "elm", "fir")
 SECONDS = 240
 """A bound on everything that runs here; on a quiet machine a tenth of it is enough."""
@@ -85,7 +85,7 @@ def pair(run, tmp_path, monkeypatch):
     cards = [word for name in ("ash", "birch") for word in ("--card", f"{name}/home/card.json")]
     where = [word for name, port in zip(("ash", "birch"), ports, strict=True)
              for word in ("--address", f"{name}=127.0.0.1:{port}")]  # fmt: skip
-    asked = ("--task", "mean", "--column", "minutes", "--bounds", "0,120", "--epsilon", "0.9", "--patience", "5")
+    asked = ("--task", "mean", "--column", "minutes", "--bounds", "0,120", "--epsilon", "0.9", "--patience", "12")
     assert run("study", "new", "Two", *asked, *cards, *where, "-o", "ash/study.toml")[0] == 0
     for name in ("ash", "birch"):
         assert run("study", "sign", "ash/study.toml", "--home", f"{name}/home")[0] == 0
@@ -204,7 +204,7 @@ def test_alone_it_ends_without_an_answer_and_nothing_is_published(run, pair, mon
     ],
 )  # fmt: skip
 def test_answers_in_words(task, total, words):
-    from netdp.cli.peer_words import outcome_lines
+    from netdp.cli.peer_progress import outcome_lines
     from netdp.peers.study import Study
     from netdp.peers.study.task import Task
 
@@ -308,7 +308,7 @@ def check_page(lines, text):
     """Every line of the page without a number is in the real output."""
     for line in lines:
         if line.strip() and "…" not in line and not re.search(r"\d", line):
-            assert line in text.splitlines(), f"docs/deploy.md shows {line!r}; the command says:\n{text}"
+            assert line in text.splitlines(), f"docs/howto/deploy.md shows {line!r}; the command says:\n{text}"
 
 
 def test_the_page_is_read():
@@ -375,7 +375,7 @@ def test_five_parties_as_the_page_tells(run, tmp_path, monkeypatch):
 
 def test_the_unit_is_not_started_again_after_refusals_and_ends():
     """The service file and the exit statuses agree."""
-    from netdp.peers.up import ENDED, REFUSED
+    from netdp.peers.outcome import ENDED, REFUSED
 
     text = (ROOT / "deploy" / "netdp-peer.service").read_text()
     settings = dict(line.split("=", 1) for line in text.splitlines() if "=" in line and not line.startswith("#"))

@@ -9,21 +9,21 @@ import warnings
 import numpy as np
 import pytest
 
-from netdp.cli import progress
-from netdp.cli.peer_words import outcome_lines
+from netdp.cli import output as progress
+from netdp.cli.peer_progress import outcome_lines
+from netdp.families.masked.training import plan_training
 from netdp.learn import GossipLogisticRegression, LogisticRegression
-from netdp.peers.hand import Pen
+from netdp.peers.desk import Desk
 from netdp.peers.identity import Identity
 from netdp.peers.ledger.entries import Entry
-from netdp.peers.ledger.policy import Policy
+from netdp.peers.ledger.policy import OwnerPolicy
 from netdp.peers.ledger.store import Store
 from netdp.peers.peer import spent, steps_in
-from netdp.peers.settle import settle
-from netdp.peers.spent_before import place_for, spent_before
+from netdp.peers.runs import place_for, spent_before
+from netdp.peers.setup import settle
 from netdp.peers.study import Study
 from netdp.peers.study.task import Task
-from netdp.planning import plan_training
-from netdp.privacy.weak import WeakPromise
+from netdp.privacy.wording import WeakPromise
 
 TRAIN = ("--label", "ill=no|yes", "--feature", "age=20..60", "--n", "3", "--max-records", "200", "--iterations", "4")
 NAMES = ("ann", "bob", "cy")
@@ -43,9 +43,9 @@ def contribute(study, folder, name="ann", result=None):
     """A party publishes, and is broken off, or has its result."""
     one, everybody = Identity.load(folder / name), tuple(range(study.n))
     with Store.open(folder / name / "peer.db", sign=one.sign) as store:
-        pen = Pen(one, study, store, study.task.rows([{"x": "3"}]))
-        pen.vote(1, everybody)
-        pen.contribute(1, everybody)
+        desk = Desk(one, study, store, study.task.rows([{"x": "3"}]))
+        desk.vote(1, everybody)
+        desk.contribute(1, everybody)
         if result is not None:
             store.set_result(study.hash, result)
 
@@ -83,7 +83,7 @@ def test_a_policy_that_is_missing_unfit_or_damaged_is_told(run, settled):
     file = folder / "ann" / "policy.toml"
     for text, allowed, reason in (
         (None, False, "there is no policy in"),
-        (Policy.default_text.replace('"record"', '"party"') + "nonsense = 1\n", None, "nonsense"),
+        (OwnerPolicy.default_text.replace('"record"', '"party"') + "nonsense = 1\n", None, "nonsense"),
     ):
         if text is None:
             file.unlink()
@@ -227,7 +227,7 @@ def test_a_command_that_takes_long_says_so_on_a_terminal_only(monkeypatch):
     seen = Seen()
     monkeypatch.setattr(sys, "stderr", seen)
     with progress.working("counting sheep"):
-        assert seen.written.wait(30)
+        assert seen.written.wait(300)
     assert "netdp: counting sheep: 0 s" in seen.getvalue()
     assert seen.getvalue().endswith("\r\033[K")
     monkeypatch.setattr(progress, "_WAIT", 60.0)

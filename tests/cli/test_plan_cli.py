@@ -8,7 +8,7 @@ import netdp
 
 
 def test_table_and_json_agree(run):
-    words = ["plan", "hypercube:4", "--epsilon", "1", "--max-rounds", "30"]
+    words = ["plan", "hypercube:4", "-p", "gossip", "--epsilon", "1", "--max-rounds", "30"]
     status, out, err = run(*words)
     assert (status, err) == (0, "")
     for word in ("masked", "plain", "refreshed", "local DP", "trusted curator", "chosen: Gossip(", "claim: exact"):
@@ -32,7 +32,9 @@ def test_table_and_json_agree(run):
 def test_policy_colluders_and_settings(run, tmp_path):
     (tmp_path / "policy.csv").write_text("*, distance>=2, 1\n*, *, 3\n")
     config = tmp_path / "plan.toml"
-    config.write_text('graph = "torus:4x4"\npolicy = "policy.csv"\nmax-rounds = 20\ncoalitions = 0.2\ndraws = 3\n')
+    config.write_text(
+        'graph = "torus:4x4"\nprotocol = "gossip"\npolicy = "policy.csv"\nmax-rounds = 20\ncoalitions = 0.2\ndraws = 3\n'
+    )
     status, out, err = run("plan", "-c", str(config), "--json")
     assert (status, err) == (0, "")
     data = json.loads(out)
@@ -40,7 +42,18 @@ def test_policy_colluders_and_settings(run, tmp_path):
     assert len(data["scope"]["rules"]) == 2
     assert "3 coalitions of 3 parties drawn at random" in data["holds"]
     status, out, _ = run(
-        "plan", "torus:4x4", "--epsilon", "1", "--scope", "mean", "--max-rounds", "15", "--observer", "0"
+        "plan",
+        "torus:4x4",
+        "-p",
+        "gossip",
+        "--epsilon",
+        "1",
+        "--scope",
+        "mean",
+        "--max-rounds",
+        "15",
+        "--observer",
+        "0",
     )
     assert status == 0
     assert "a mean is not a guarantee" in " ".join(out.split())
@@ -48,7 +61,7 @@ def test_policy_colluders_and_settings(run, tmp_path):
 
 
 def test_advice(run):
-    words = ["plan", "ring:8", "--epsilon", "1", "--advise", "--max-rounds", "30"]
+    words = ["plan", "ring:8", "-p", "gossip", "--epsilon", "1", "--advise", "--max-rounds", "30"]
     status, out, _ = run(*words)
     assert status == 0
     assert "recommended:" in out
@@ -73,7 +86,7 @@ def test_advice(run):
     ],
 )
 def test_bad_input_is_named(run, words, message):
-    status, out, err = run("plan", *words)
+    status, out, err = run("plan", *words, "-p", "gossip")
     assert status == 2
     assert out == ""
     assert message in err
@@ -82,7 +95,7 @@ def test_bad_input_is_named(run, words, message):
 
 def test_bad_settings_file(run, tmp_path):
     config = tmp_path / "plan.toml"
-    config.write_text('graph = "ring:9"\nepsilon = 1.0\nspeed = 3\n')
+    config.write_text('graph = "ring:9"\nprotocol = "gossip"\nepsilon = 1.0\nspeed = 3\n')
     status, _, err = run("plan", "-c", str(config))
     assert status == 2
     assert "unknown key 'speed' (did you mean 'seed'?); a plan of gossip takes: epsilon, delta" in err
@@ -90,14 +103,14 @@ def test_bad_settings_file(run, tmp_path):
 
 def test_no_number_of_the_table_is_cut(run):
     """Names wrap in a narrow terminal; numbers and titles do not lose digits."""
-    status, out, _ = run("plan", "ring:8", "--epsilon", "1e6", "--max-rounds", "10")
+    status, out, _ = run("plan", "ring:8", "-p", "gossip", "--epsilon", "1e6", "--max-rounds", "10")
     assert status == 0
     assert "…" not in out
     assert "×curator" in out
 
 
 def test_a_negative_seed_of_coalitions_is_refused(run):
-    status, _, err = run("plan", "ring:8", "--epsilon", "1", "--coalitions", "0.3", "--seed", "-1")
+    status, _, err = run("plan", "ring:8", "-p", "gossip", "--epsilon", "1", "--coalitions", "0.3", "--seed", "-1")
     assert status == 2
     assert "seed must be a whole number ≥ 0, got -1" in err
 
@@ -105,9 +118,9 @@ def test_a_negative_seed_of_coalitions_is_refused(run):
 def test_json_names_the_tightest_parties(run, tmp_path):
     triangle = tmp_path / "triangle.txt"
     triangle.write_text("1 2\n2 3\n3 1\n")
-    status, out, _ = run("plan", str(triangle), "--epsilon", "1", "--max-rounds", "3", "--json")
+    status, out, _ = run("plan", str(triangle), "-p", "gossip", "--epsilon", "1", "--max-rounds", "3", "--json")
     assert status == 0
-    tightest = json.loads(out)["options"][0]["certificate"]["tightest"]
+    tightest = json.loads(out)["options"][0]["extras"]["certificate"]["tightest"]
     assert tightest["names"] == {
         "party": str(tightest["party"] + 1),
         "observers": [str(v + 1) for v in tightest["observers"]],

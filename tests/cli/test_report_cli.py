@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from netdp.audit.audits import audit
 from netdp.peers.study import Study
 from netdp.peers.study.task import Task
 
@@ -104,9 +105,9 @@ def test_a_real_run_and_its_audit(run, study, tmp_path):
 
 
 def test_an_audit_on_the_spot(run, study, tmp_path, monkeypatch):
-    from netdp.peers.audits import simulated
+    from netdp.peers.recordings import audit as simulated
 
-    quick = simulated.audit
+    quick = audit
     monkeypatch.setattr(
         simulated, "audit", lambda *given, **options: quick(*given, trials=2_000, distances=False, **options)
     )

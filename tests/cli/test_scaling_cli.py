@@ -10,10 +10,10 @@ from netdp.peers.identity import Identity
 from netdp.peers.ledger.entries import entry_of
 from netdp.peers.ledger.store import Store
 from netdp.peers.peer import prepare
-from netdp.peers.settle import settle
-from netdp.peers.study import Scaling, Study, Training
-from netdp.peers.study.in_two import plan_training_after, scaling_epsilon, total_epsilon
-from netdp.peers.study.schema_file import read_answer, read_schema, scaled_by
+from netdp.peers.setup import settle
+from netdp.peers.study import ScalingTask, Study, Training
+from netdp.peers.study.files import read_answer, read_schema, scaled_by
+from netdp.peers.study.planning import plan_training_after, scaling_epsilon, total_epsilon
 
 SCHEMA = 'label = "ill"\nclasses = ["no", "yes"]\n\n[features]\nage = [0, 120]\nsex = ["f", "m"]\n'
 WHO = ("--n", "3", "--max-records", "100")
@@ -38,7 +38,7 @@ def test_from_a_schema_to_a_scaled_training_with_one_total(run, folder):
     assert status == 0, err
     assert "netdp study schema SCHEMA --scaled-by RESULT.json -o scaled.toml" in out
     first = Study.read(folder / "s.toml")
-    assert isinstance(first.task, Scaling)
+    assert isinstance(first.task, ScalingTask)
     assert first.task.needed == ("age",)
     assert (first.task.unit, first.privacy.epsilon) == ("record", scaling_epsilon(2.0, 1e-6))
     result(first, folder / "r.json")
@@ -61,7 +61,7 @@ def test_from_a_schema_to_a_scaled_training_with_one_total(run, folder):
 
 def test_who_holds_no_entry_of_the_study_that_is_named_is_told(run, folder):
     """Before it signs, and when it runs; not if its ledger holds that study."""
-    task = Scaling(features=[{"name": "age", "range": [0, 120]}], max_records=100)
+    task = ScalingTask(features=[{"name": "age", "range": [0, 120]}], max_records=100)
     first = Study.plan("w", task, ["a", "b", "c"], graph="complete:3", epsilon=0.5, delta=1e-6)
     result(first, folder / "r.json")
     (folder / "scaled.toml").write_text(scaled_by("schema.toml", read_answer("r.json")), "utf-8")
@@ -130,7 +130,7 @@ def test_what_does_not_fit_together_is_refused(run, folder, words, problem):
 
 
 def test_a_schema_is_not_scaled_twice_nor_overwritten(run, folder):
-    first = Study.plan("w", Scaling(features=[{"name": "age", "range": [0, 120]}], max_records=100), ["a", "b", "c"],
+    first = Study.plan("w", ScalingTask(features=[{"name": "age", "range": [0, 120]}], max_records=100), ["a", "b", "c"],
                        graph="complete:3", epsilon=1.0, delta=1e-6)  # fmt: skip
     result(first, folder / "r.json")
     assert run("study", "schema", "schema.toml", "--scaled-by", "r.json")[0] != 0  # schema.toml is there already

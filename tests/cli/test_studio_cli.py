@@ -27,7 +27,7 @@ def started():
 
 def get(address, path, token=None):
     asked = urllib.request.Request(address + path, headers={} if token is None else {"x-netdp-token": token})
-    with urllib.request.urlopen(asked, timeout=30) as answer:
+    with urllib.request.urlopen(asked, timeout=300) as answer:
         return answer.read().decode()
 
 
@@ -40,7 +40,7 @@ def test_it_answers_who_has_the_token_and_ends_when_told(started):
     with pytest.raises(urllib.error.HTTPError, match="403"):
         get(address, "/api/start")
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=300)
     assert (out, token in err) == ("", False)
     assert "Traceback" not in err
 

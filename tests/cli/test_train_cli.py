@@ -11,9 +11,9 @@ from netdp.learn import load_model
 from netdp.peers.identity import Identity
 from netdp.peers.ledger.store import Store
 from netdp.peers.peer import prepare
-from netdp.peers.settle import deal, settle
+from netdp.peers.setup import deal, settle
 from netdp.peers.study import Study, Training
-from netdp.peers.trained import write_model
+from netdp.peers.study.progress import write_model
 
 NAMES = ("p00", "p01", "p02")
 ASKED = ("--label", "ill=no|yes", "--feature", "age=20..60", "--feature", "sex=f|m", "--n", "3", "--max-records", "200")
@@ -133,6 +133,10 @@ def test_the_explanation_says_what_is_read_what_it_costs_and_how_often(run, stud
         (("--label", "ill=no|yes", "--feature", "age=1..2", "--max-records", "9", "--code", "nowhere"), "is no folder"),
         (("--label", "ill=no|yes", "--feature", "age=1..2", "--max-records", "9", "-p", "ring-sum"), "not train"),
         (("--task", "mean", "--column", "x", "--bounds", "0,1", "--iterations", "3"), "belongs to masked-descent"),
+        (
+            ("--task", "mean", "--column", "x", "--bounds", "0,1", "-p", "masked-descent"),
+            "task.kind: masked-descent answers train, not mean; what does: masked-sum, ring-sum, ",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_refused(run, folder, words, problem):

@@ -113,7 +113,7 @@ def test_plan_shuffling(run):
     assert "a trusted shuffler" in out
     data = json.loads(run(*words, "--json")[1])
     assert f"rounds={data['options'][0]['protocol']['rounds']}" in out
-    assert data["options"][0]["worst_epsilon"] < 1.02 * data["uniform_epsilon"]
+    assert data["options"][0]["worst_epsilon"] < 1.02 * data["options"][0]["extras"]["uniform"]
     target = json.loads(run(*words[:4], "--epsilon", "0.3", "--delta", "1e-4", "--json")[1])
     found = target["options"][0]
     assert found["worst_epsilon"] <= 0.3 < found["protocol"]["epsilon0"]

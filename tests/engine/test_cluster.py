@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import netdp
-from netdp import engine, graphs
+from netdp import engines, graphs
 from netdp.errors import InvalidValue, MissingDependency, NetdpError, Unsupported, WorkersLost
 
 needs_dask = pytest.mark.skipif(
@@ -88,7 +88,7 @@ def test_a_worker_is_killed_and_the_answer_is_the_same(cluster, tmp_path, random
     with netdp.engine("dask", scheduler=address, from_seconds=0.0) as chosen:
         wait_for(lambda: chosen.cluster().workers == 2, "two workers")  # before one of them goes
         killer.start()
-        found = [*engine.map_items(spectrum, range(16), shared=(matrix,), progress=lambda *at: told.append(at))]
+        found = [*engines.map_items(spectrum, range(16), shared=(matrix,), progress=lambda *at: told.append(at))]
         killer.join(DEADLINE)
         # the one that is left accounts for all pairs, says what went wrong, and is not trusted with other versions
         protocol = netdp.Gossip(random_graph(12, 3), rounds=4, sigma=2.0, masks=10.0)
@@ -98,17 +98,17 @@ def test_a_worker_is_killed_and_the_answer_is_the_same(cluster, tmp_path, random
             raise InvalidValue(f"no {i}")
 
         with pytest.raises(InvalidValue, match="no 0"):
-            list(engine.map_items(refuses, range(3)))
+            list(engines.map_items(refuses, range(3)))
         with pytest.raises(Unsupported, match="not part of netdp"):
-            list(engine.map_items(abs, [1], portable=False))
-        engine.cluster.fingerprint()["numpy"] = "0.9"
+            list(engines.map_items(abs, [1], portable=False))
+        engines.cluster.fingerprint()["numpy"] = "0.9"
         try:
             with pytest.raises(
                 Unsupported, match=r"has numpy .*, this process 0\.9: .* install the same on every worker"
             ):
-                list(engine.map_items(abs, [1]))
+                list(engines.map_items(abs, [1]))
         finally:
-            engine.cluster.fingerprint.cache_clear()
+            engines.cluster.fingerprint.cache_clear()
     assert sum(worker.poll() is None for worker in workers) == 1
     assert told == [(done, 16) for done in range(1, 17)]
     assert [values.tobytes() for values in found] == [values.tobytes() for values in expected]
@@ -120,7 +120,7 @@ def test_a_worker_is_killed_and_the_answer_is_the_same(cluster, tmp_path, random
 def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
     import socket
 
-    from netdp.engine import cluster as room
+    from netdp.engines import cluster as room
 
     monkeypatch.setattr(room, "_ANSWERS", 0.3)
     with socket.socket() as closed:
@@ -140,5 +140,5 @@ def test_without_dask_the_extra_is_named(monkeypatch):
         netdp.engine("dask", scheduler="tcp://127.0.0.1:1", from_seconds=0.0),
         pytest.raises(MissingDependency, match=r"netdp\[scale\]") as refused,
     ):
-        list(engine.map_items(abs, [1, 2]))
+        list(engines.map_items(abs, [1, 2]))
     assert isinstance(refused.value, NetdpError)

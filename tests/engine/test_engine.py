@@ -15,15 +15,17 @@ import numpy as np
 import pytest
 
 import netdp
-from netdp import engine, errors, graphs
-from netdp.accounting.table import certified
-from netdp.engine import choice, maps, packed, pools
+from netdp import engines, errors, graphs
+from netdp.engines import choice, maps
+from netdp.engines import maps as pools
+from netdp.engines import work as packed
+from netdp.engines.work import WorkResult
 from netdp.errors import FileFormatError, InvalidValue, NetdpError, WorkersLost
+from netdp.families.gossip.search import certify
 from netdp.numerics.kernels import csr_times_block
-from netdp.planning.audience import audience
-from netdp.planning.gossip.certify import certify
-from netdp.planning.target import Target
-from netdp.reproduce.amplification.walk_losses import walk_losses
+from netdp.papers.amplification.walks import walk_losses
+from netdp.protocols.table import certified
+from netdp.protocols.target import Target, audience
 
 HERE = [("serial", None), ("threads", 2), ("threads", 3)]
 
@@ -72,12 +74,12 @@ def test_order_sharing_and_errors(name, workers):
     def look(big, fixed, i):
         time.sleep(0.02 if i == 0 else 0.0)  # the first is done last
         big[i] += 1  # a worker's own
-        return i, float(big[i]), type(big) is np.ndarray, big.flags.writeable, fixed.flags.writeable, engine.cores()
+        return i, float(big[i]), type(big) is np.ndarray, big.flags.writeable, fixed.flags.writeable, engines.cores()
 
     told = []
     with at_once(name, workers):
-        found = [*engine.map_items(look, range(9), shared=(big.copy(), fixed), progress=lambda *at: told.append(at))]
-        cores = 1 if name != "serial" else engine.cores()
+        found = [*engines.map_items(look, range(9), shared=(big.copy(), fixed), progress=lambda *at: told.append(at))]
+        cores = 1 if name != "serial" else engines.cores()
         assert found == [(i, i + 1.0, True, True, False, cores) for i in range(9)]
         assert told == [(i, 9) for i in range(1, 10)]
 
@@ -86,7 +88,7 @@ def test_order_sharing_and_errors(name, workers):
                 raise FileFormatError("table.csv", 7, "is odd")
             return i
 
-        results = engine.map_items(fails, range(9))
+        results = engines.map_items(fails, range(9))
         assert [next(results) for _ in range(5)] == [0, 1, 2, 3, 4]
         with pytest.raises(FileFormatError, match=r"table\.csv:7: is odd") as refused:
             next(results)
@@ -97,7 +99,7 @@ def test_order_sharing_and_errors(name, workers):
             return i
 
         with pytest.warns(UserWarning, match="odd"):
-            assert [*engine.map_items(warns, [1, 2])] == [1, 2]
+            assert [*engines.map_items(warns, [1, 2])] == [1, 2]
 
 
 def test_threads_of_compiled_code_do_not_change_it():
@@ -163,7 +165,7 @@ def test_when_work_is_handed_over(monkeypatch, items, takes, options, handed_ove
 
         def submit(self, work, chunk):
             asked.append(chunk)
-            return pools.Outcome([work[0](*work[1], item) for item in chunk])
+            return WorkResult([work[0](*work[1], item) for item in chunk])
 
         def wait(self, job):
             return job
@@ -183,7 +185,7 @@ def test_when_work_is_handed_over(monkeypatch, items, takes, options, handed_ove
     monkeypatch.setattr(maps, "open_pool", fake)
     monkeypatch.setattr(maps.time, "perf_counter", lambda: now)
     with netdp.engine("processes", workers=2):
-        assert [*engine.map_items(work, range(items), **options)] == [*range(items)]
+        assert [*engines.map_items(work, range(items), **options)] == [*range(items)]
     sizes = [len(chunk) for chunk in asked[:-1]]
     assert sum(sizes) == handed_over
     assert asked[-1:] == (["end"] if handed_over else [])
@@ -195,12 +197,12 @@ def test_work_of_a_worker_hands_nothing_over(monkeypatch):
         before = maps.open_pool
         maps.open_pool = None  # whoever asks for workers fails
         try:
-            return engine.cores(), [*engine.map_items(pow, [1, 2], shared=(i,))]
+            return engines.cores(), [*engines.map_items(pow, [1, 2], shared=(i,))]
         finally:
             maps.open_pool = before
 
     with at_once("threads", 2):
-        assert [*engine.map_items(outer, [2])] == [(1, [2, 4])]
+        assert [*engines.map_items(outer, [2])] == [(1, [2, 4])]
 
 
 def test_only_what_every_process_knows_is_sent():
@@ -218,7 +220,7 @@ def test_only_what_every_process_knows_is_sent():
     finally:
         del netdp.Protocol._kinds["test of the engine"]
     with at_once("processes", 2):
-        found = [*engine.map_items(lambda i: os.getpid(), range(3), portable=False)]
+        found = [*engines.map_items(lambda i: os.getpid(), range(3), portable=False)]
     assert found == [os.getpid()] * 3
 
 
@@ -231,15 +233,15 @@ def test_a_killed_process_is_one_clear_error_and_the_next_call_works():
 
     with at_once("processes", 2):
         with pytest.raises(WorkersLost, match=r"ended in the middle of its work.*fewer workers than 2 \(--workers"):
-            list(engine.map_items(dies, range(3)))
+            list(engines.map_items(dies, range(3)))
         assert not pools.Processes._kept
-    assert [*engine.map_items(abs, [-1])] == [1]
+    assert [*engines.map_items(abs, [-1])] == [1]
 
 
 def test_who_stops_early_gets_what_one_by_one_gives():
     done = []
     with at_once("threads", 2):
-        results = engine.map_items(lambda i: done.append(i) or i, range(1000))
+        results = engines.map_items(lambda i: done.append(i) or i, range(1000))
         assert [next(results) for _ in range(3)] == [0, 1, 2]
         results.close()
     assert len(done) < 20
@@ -256,7 +258,7 @@ def test_ctrl_c_ends_the_workers(tmp_path):
         f"    Path({str(tmp_path)!r}, f'{{os.getpid()}}.pid').touch()\n"
         "    time.sleep(600)\n"
         "with netdp.engine('processes', workers=2, from_seconds=0.0):\n"
-        "    list(netdp.engine.map_items(slow, range(6)))\n"
+        "    list(netdp.engines.maps.map_items(slow, range(6)))\n"
     )
     process = subprocess.Popen([sys.executable, str(script)], stderr=subprocess.PIPE)
     try:
@@ -327,17 +329,17 @@ def test_what_does_not_fit_is_refused_by_name(name, options, message):
 
 def test_one_place_decides_how_many(monkeypatch):
     monkeypatch.setenv("NETDP_WORKERS", "3")
-    assert engine.cores() == 3
+    assert engines.cores() == 3
     with netdp.engine("threads", workers=5):
-        assert engine.cores() == 5
+        assert engines.cores() == 5
         with netdp.engine("serial"):
-            assert engine.cores() == 1
-        assert engine.cores() == 5
-    assert engine.cores() == 3
+            assert engines.cores() == 1
+        assert engines.cores() == 5
+    assert engines.cores() == 3
     for wrong in ("many", "0", "-1", "1.5"):
         monkeypatch.setenv("NETDP_WORKERS", wrong)
         with pytest.raises(InvalidValue, match=f"NETDP_WORKERS must be a whole number ≥ 1, got '{wrong}'"):
-            engine.cores()
+            engines.cores()
     monkeypatch.delenv("NETDP_WORKERS")
-    assert 1 <= engine.cores() <= (os.cpu_count() or 1)
+    assert 1 <= engines.cores() <= (os.cpu_count() or 1)
     assert choice.current().name == "processes"

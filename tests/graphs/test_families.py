@@ -1,4 +1,7 @@
-"""Families: numbering, degrees, drawings, and the spectrum each one states against a dense computation."""
+"""Families: numbering, degrees, drawings, and the spectrum each one states against a dense computation.
+
+Proof: docs/proofs/graphs.md#graph-spectra.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from hypothesis import strategies as st
 from netdp import graphs
 from netdp.errors import InvalidValue
 from netdp.graphs import Graph
-from netdp.graphs.random_families import _pairs
+from netdp.graphs.families import _pairs
 
 WITH_SPECTRUM = [
     graphs.ring(3),

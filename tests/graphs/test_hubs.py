@@ -1,4 +1,7 @@
-"""Trees and scale-free graphs: numbering, spectra against dense ones, laws of the draws."""
+"""Trees and scale-free graphs: numbering, spectra against dense ones, laws of the draws.
+
+Proof: docs/proofs/graphs.md#graph-spectra.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from scipy.stats import chisquare
 
 from netdp import graphs
 from netdp.errors import InvalidValue
-from netdp.graphs.hubs import _from_code, tree_size
+from netdp.graphs.families import _from_code, tree_size
 
 TREES = [(1, 0), (1, 1), (1, 5), (2, 0), (2, 1), (2, 2), (2, 5), (3, 1), (3, 3), (5, 2), (7, 1)]
 

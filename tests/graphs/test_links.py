@@ -1,4 +1,4 @@
-"""Random rings laid over a graph, and diameters: docs/guarantees.md#random-links."""
+"""Random rings laid over a graph, and diameters: docs/proofs/privacy.md#random-links, docs/proofs/graphs.md#diameter."""
 
 import hashlib
 import itertools
@@ -9,8 +9,8 @@ import pytest
 
 from netdp import graphs
 from netdp.errors import GraphError, InvalidValue
-from netdp.graphs.diameter import Span, diameter
-from netdp.graphs.links import random_order, with_links
+from netdp.graphs.families import random_order, with_links
+from netdp.graphs.shape import Span, diameter
 
 
 def by_hand(graph, rings, seed):

@@ -9,22 +9,18 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from netdp import (
-    Gossip,
-    GossipDescent,
-    RandomizedGossip,
-    VaryingGossip,
-    account,
-    calibrate,
-    expected_error,
-    graphs,
-    simulate,
-)
+from netdp import graphs, simulate
 from netdp.errors import InvalidValue
+from netdp.families.gossip.descent import GossipDescent
+from netdp.families.gossip.protocol import Gossip, RandomizedGossip
+from netdp.families.gossip.varying import VaryingGossip
 from netdp.graphs import GossipMatrix, edge_weights, gossip_matrix
 from netdp.graphs.mixing import as_mixing, mixing_matrix, rational_weights
+from netdp.graphs.shape import vertex_transitive
 from netdp.graphs.spectrum import spectral_gap
-from netdp.graphs.symmetry import vertex_transitive
+from netdp.protocols.accounting import account
+from netdp.protocols.accuracy import expected_error
+from netdp.protocols.calibration import calibrate
 
 
 def random_matrix(graph, seed, grain=None):

@@ -1,6 +1,6 @@
 """Walks along arrows: what a Transition is, where its walks are in the long run, and that directions are never dropped.
 
-What they cost: docs/guarantees.md#graph-walk.
+What they cost: docs/proofs/token.md#graph-walk.
 """
 
 import json
@@ -12,9 +12,9 @@ import pytest
 import netdp
 from netdp import graphs
 from netdp.errors import GraphError, InvalidValue, Unsupported
+from netdp.families.token.simulate import draw_paths
 from netdp.graphs import Transition, transition
 from netdp.protocols import GraphWalkSum, Protocol, WalkDescent, WalkHistogram
-from netdp.simulate.tokens import draw_paths
 
 ARROWS = nx.DiGraph([(0, 1), (1, 2), (2, 0), (2, 1)])
 

@@ -10,13 +10,15 @@ from sklearn.utils.estimator_checks import parametrize_with_checks  # noqa: E402
 import netdp  # noqa: E402
 from netdp import graphs  # noqa: E402
 from netdp.errors import InvalidValue  # noqa: E402
+from netdp.families.gossip import learning as module  # noqa: E402
+from netdp.families.gossip.learning import worst_energies  # noqa: E402
 from netdp.learn import GossipLogisticRegression, NoiseWarning  # noqa: E402
-from netdp.learn import estimator as module  # noqa: E402
-from netdp.learn.noise import edge  # noqa: E402
+from netdp.learn.fitting import edge  # noqa: E402
 from netdp.protocols import GossipDescent  # noqa: E402
+from netdp.protocols.training import train  # noqa: E402
 
 # Some ε here are large on purpose: little noise, so that what else is there can be seen.
-pytestmark = pytest.mark.filterwarnings("ignore::netdp.privacy.weak.WeakPromise")
+pytestmark = pytest.mark.filterwarnings("ignore::netdp.privacy.wording.WeakPromise")
 
 
 @pytest.mark.filterwarnings("ignore::netdp.learn.NoiseWarning")  # a few rows, few parties: of course
@@ -128,11 +130,11 @@ def test_guarantee_covers_every_party_against_its_worst_single_observer():
 def test_one_target_per_distance_stands_for_all(graph):
     protocol = GossipDescent(graph, 5, 3, sigma=1.0, step=1.0, masks=20.0)
     every = netdp.pairwise(protocol).mu ** 2 / protocol.sensitivity**2
-    np.testing.assert_allclose(module.worst_energies(protocol), np.nanmax(every, axis=1), rtol=1e-9)
+    np.testing.assert_allclose(worst_energies(protocol), np.nanmax(every, axis=1), rtol=1e-9)
 
 
 def test_the_noise_is_fresh_by_default_and_its_whole_entropy_reaches_it(monkeypatch):
-    seeds, run = [], module.train
+    seeds, run = [], train
 
     def watched(protocol, data, seed, **options):
         seeds.append(seed)
@@ -185,7 +187,10 @@ def test_a_warning_says_beforehand_that_noise_will_win():
 
 @pytest.mark.parametrize("accelerated", [False, True])
 def test_the_edge_counts_the_noise_that_is_there(accelerated):
-    """The spread of the holder's model over many runs without any data, against the one that the edge is made of."""
+    """The spread of the holder's model over many runs without any data, against the one that the edge is made of.
+
+    docs/proofs/learning.md#schedules.
+    """
     from netdp.learn import FromGradients, train
 
     protocol = GossipDescent(graphs.star(5), 6, 2, sigma=2.0, step=0.5, clip=0.3, masks=4.0, accelerated=accelerated)
@@ -199,7 +204,7 @@ def test_the_edge_counts_the_noise_that_is_there(accelerated):
 
 
 def test_coef_is_the_mean_of_the_later_half_of_the_holders_models(monkeypatch):
-    seen, run = [], module.train
+    seen, run = [], train
 
     def watched(protocol, data, seed, after):
         def both(t, models):
@@ -254,4 +259,4 @@ def test_weights_of_ones_own_are_looked_at_from_everywhere():
     own = graphs.GossipMatrix(ring, [0.01, 0.3, 0.02, 0.4, 0.5, 0.1])
     protocol = GossipDescent(ring, 3, 2, sigma=1.0, step=1.0, masks=5.0, mixing=own)
     each = np.fmax.reduce([netdp.account(protocol, [v]).factor for v in range(6)])
-    np.testing.assert_allclose(module.worst_energies(protocol) / 3, each)
+    np.testing.assert_allclose(worst_energies(protocol) / 3, each)

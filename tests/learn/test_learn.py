@@ -7,7 +7,7 @@ from netdp import graphs
 from netdp.errors import DataNotFound, InvalidValue
 from netdp.learn import FromGradients, LogisticParties, accuracy, objective, table, train
 from netdp.protocols import CentralDescent, GossipDescent, LocalDescent
-from netdp.simulate.descent import clipped
+from netdp.protocols.training import clipped
 
 
 def some_data(n=6, m=5, d=3, seed=0, scale=1.0):

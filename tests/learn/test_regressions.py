@@ -18,7 +18,7 @@ from netdp.errors import InvalidValue, Unsupported  # noqa: E402
 from netdp.learn import LinearRegression, LogisticRegression, NoiseWarning, PreprocessingWarning  # noqa: E402
 
 # Some ε here are large on purpose: little noise, so that what else is there can be seen.
-pytestmark = pytest.mark.filterwarnings("ignore::netdp.privacy.weak.WeakPromise")
+pytestmark = pytest.mark.filterwarnings("ignore::netdp.privacy.wording.WeakPromise")
 
 
 @pytest.mark.filterwarnings("ignore::netdp.learn.NoiseWarning", "ignore::netdp.learn.PreprocessingWarning")

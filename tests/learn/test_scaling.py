@@ -5,19 +5,12 @@ import warnings
 import numpy as np
 import pytest
 
-from netdp import calibrate, graphs
-from netdp.learn.scaling import (
-    PreprocessingWarning,
-    Scaling,
-    by_bounds,
-    drowning,
-    look_at,
-    noisy_means,
-    scaled_by_own_statistics,
-    standardised,
-)
-from netdp.models.moments import moments
-from netdp.planning.training_before import scaling_sum
+from netdp import graphs
+from netdp.families.masked.learning import noisy_means, standardised
+from netdp.families.masked.training import scaling_sum
+from netdp.learn.scaling import PreprocessingWarning, Scaling, by_bounds, drowning, look_at, scaled_by_own_statistics
+from netdp.models.schema import moments
+from netdp.protocols.calibration import calibrate
 
 
 def parties(n=40, rows=25, seed=0):
@@ -57,8 +50,8 @@ def test_noise_leaves_bounds_as_they_are():
 
 
 def test_one_record_moves_the_sum_by_no_more_than_is_accounted():
-    """docs/guarantees.md#private-standardisation, unit record: in whole numbers, whatever the other records are."""
-    from netdp.protocols.masked import summed_records
+    """docs/proofs/learning.md#private-standardisation, unit record: in whole numbers, whatever the other records are."""
+    from netdp.families.masked.protocol import summed_records
 
     protocol = calibrate(scaling_sum(graphs.ring(5), 3, "record", rows=10), 1.0, 1e-6)
     rng = np.random.default_rng(0)

@@ -10,10 +10,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks  # noqa: E402
 import netdp  # noqa: E402
 from netdp.errors import InvalidValue  # noqa: E402
 from netdp.learn import NoiseWarning  # noqa: E402
-from netdp.learn.walk_estimator import WalkLogisticRegression  # noqa: E402
+from netdp.learn.classifiers import WalkLogisticRegression  # noqa: E402
 
 # Some ε here are large on purpose: little noise, so that what else is there can be seen.
-pytestmark = pytest.mark.filterwarnings("ignore::netdp.privacy.weak.WeakPromise")
+pytestmark = pytest.mark.filterwarnings("ignore::netdp.privacy.wording.WeakPromise")
 
 
 @pytest.mark.filterwarnings("ignore::netdp.learn.NoiseWarning")  # a few rows, few parties: of course
@@ -124,7 +124,8 @@ def test_tokens_on_a_graph():
     """The promise is that of the protocol that ran: against every single party, for each of them."""
     import warnings
 
-    from netdp import account, graphs
+    from netdp import graphs
+    from netdp.protocols.accounting import account
 
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 2))

@@ -1,11 +1,17 @@
-"""The compiled coins draw what NumPy draws, from the same words: also where 64 digits do not decide."""
+"""The compiled coins draw what NumPy draws, from the same words: also where 64 digits do not decide.
+
+Proof: docs/proofs/mechanisms.md#discrete-gaussian.
+"""
+
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
 from netdp.mechanisms import discrete_gaussian
 from netdp.mechanisms.coin_kernels import asked, survivors
-from netdp.mechanisms.discrete_gaussian import DiscreteGaussian, _Coins, words_from
+from netdp.mechanisms.discrete_gaussian import MANY, DiscreteGaussian, _Coins, words_from
 
 
 class Counted:
@@ -27,7 +33,7 @@ def both(monkeypatch, draw):
     """What NumPy and what the compiled loop makes of it."""
     found = []
     for many in (1 << 60, 1):
-        monkeypatch.setattr(discrete_gaussian, "_MANY", many)
+        monkeypatch.setattr(discrete_gaussian, "MANY", many)
         found.append(draw())
     return found
 
@@ -42,6 +48,65 @@ def test_compiled_draws_are_the_same(variance, monkeypatch):
 
         plain, compiled = both(monkeypatch, draw)
         assert plain == compiled
+
+
+@pytest.mark.parametrize("variance", [2, 2**31 - 1])
+@pytest.mark.parametrize("size", [MANY // 4, MANY - 1, MANY, 4 * MANY])
+def test_on_both_sides_of_the_threshold_the_draws_are_the_same(variance, size, monkeypatch):
+    """Left to itself the sampler changes over within a draw, as fewer and fewer proposals are left."""
+    used = []
+    compiled = _Coins._compiled
+    monkeypatch.setattr(_Coins, "_compiled", lambda *given: used.append(len(given[2])) or compiled(*given))
+
+    def draw():
+        words = Counted(size)
+        return DiscreteGaussian(variance).sample((size,), words).tolist(), words.used
+
+    found = draw()
+    assert bool(used) == (size >= MANY - 1)  # half as many proposals again are made
+    assert all(alive >= MANY for alive in used)
+    for other in both(monkeypatch, draw):
+        assert other == found
+
+
+def test_words_that_cannot_be_written_to_are_taken_too(monkeypatch):
+    """Those of the system are such."""
+
+    def draw():
+        words = Counted(5)
+
+        def fixed(size):
+            drawn = words(size)
+            drawn.flags.writeable = False
+            return drawn
+
+        return DiscreteGaussian(1000).sample((900,), fixed).tolist(), words.used
+
+    plain, compiled = both(monkeypatch, draw)
+    assert plain == compiled
+
+
+FEW = """
+import sys
+from fractions import Fraction
+import numpy as np
+from netdp.mechanisms.discrete_gaussian import MANY, DiscreteGaussian, words_from
+from netdp.mechanisms.laplace import DiscreteLaplace
+from netdp.mechanisms.fine_gaussian import FineGaussian
+words = words_from(np.random.default_rng(0))
+for law in (DiscreteGaussian(10**6), FineGaussian(2**80), DiscreteLaplace(Fraction(1, 3))):
+    for size in (1, 20, 1000):
+        law.sample((size,), words)
+print("numba" in sys.modules)
+DiscreteGaussian(10**6).sample((2 * MANY,), words)
+print("numba" in sys.modules)
+"""
+
+
+def test_a_few_numbers_are_drawn_without_compiled_code():
+    """To load it takes every party of a study longer than all else that it does for one number."""
+    done = subprocess.run([sys.executable, "-c", FEW], capture_output=True, text=True, check=True, timeout=300)
+    assert done.stdout.split() == ["False", "True"]
 
 
 @pytest.mark.parametrize("more", [0, 2**64 - 1])

@@ -1,4 +1,4 @@
-"""Coins and choices in whole numbers, and the responses that are made of them (docs/guarantees.md#finite-precision)."""
+"""Coins and choices in whole numbers, and the responses that are made of them (docs/proofs/mechanisms.md#finite-precision)."""
 
 import math
 from decimal import Decimal, localcontext

@@ -1,4 +1,7 @@
-"""Discrete Laplace noise: the sampler against its law, the profile against sums over all outcomes."""
+"""Discrete Laplace noise: the sampler against its law, the profile against sums over all outcomes.
+
+Proof: docs/proofs/mechanisms.md#laplace-noise.
+"""
 
 import math
 from fractions import Fraction
@@ -10,9 +13,9 @@ from scipy import stats
 
 from netdp.errors import InvalidValue, NetdpError
 from netdp.mechanisms import ExactMechanism, GridLaplace, Laplace, on_a_grid
+from netdp.mechanisms.base import held, on_the_grid
 from netdp.mechanisms.discrete_gaussian import words_from
-from netdp.mechanisms.discrete_laplace import DiscreteLaplace
-from netdp.mechanisms.grid import held, on_the_grid
+from netdp.mechanisms.laplace import DiscreteLaplace
 
 RATES = [Fraction(1, 3), Fraction(1), Fraction(7, 5), Fraction(3), Fraction(355, 11300), Fraction(0.1)]
 

@@ -1,4 +1,7 @@
-"""Discrete Gaussians on very fine grids: exact draws, and their distance from rounded real Gaussians."""
+"""Discrete Gaussians on very fine grids: exact draws, and their distance from rounded real Gaussians.
+
+Proof: docs/proofs/mechanisms.md#discrete-gaussian.
+"""
 
 import math
 

@@ -1,6 +1,6 @@
 """Where grids end: steps too small for a double, vectors at the rim, curves beyond their points, narrow caps.
 
-Proofs: docs/guarantees.md#finite-precision.
+Proofs: docs/proofs/mechanisms.md#finite-precision.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from netdp.mechanisms import (
     UnaryEncoding,
     on_a_grid,
 )
-from netdp.mechanisms.discrete_laplace import DiscreteLaplace
+from netdp.mechanisms.laplace import DiscreteLaplace
 
 
 @pytest.mark.parametrize("make", [lambda x: GridLaplace(x, 1.0), lambda x: GridGaussian(x, x)])

@@ -1,4 +1,7 @@
-"""Gaussian noise on a grid: the profile of what is drawn, summed over all outcomes, and the error."""
+"""Gaussian noise on a grid: the profile of what is drawn, summed over all outcomes, and the error.
+
+Proof: docs/proofs/mechanisms.md#gaussian-noise.
+"""
 
 import math
 

@@ -1,10 +1,11 @@
 """PrivUnit in whole numbers: shares of caps and losses by enumeration, the sampler's law, the error.
 
-Proofs: docs/guarantees.md#finite-precision.
+Proofs: docs/proofs/mechanisms.md#privunit.
 """
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from scipy import stats
@@ -184,3 +185,38 @@ def test_refusals():
     assert mechanism.readable(np.array([[0, 0, 0], [1, 0, 0], [2**40, 0, 0]])).tolist() == [False, True, False]
     with pytest.raises(NetdpError, match="broken"):
         mechanism.report(np.eye(3), lambda size: np.zeros(size, dtype=np.uint64))
+
+
+# ── formula pins: printed expressions, evaluated anew ─────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(("dimension", "epsilon0", "spread"), [(6, 3.0, 256), (40, 4.0, 1024), (3, 2.0, 4096)])
+def test_the_shares_of_caps_are_as_printed(dimension, epsilon0, spread):
+    """q₋ and q₊ of the theorem with 30 digits, 10⁻⁹ of every term on the safe side; ⌈2⁶⁴(1−q₋)/(1−q₋+e^ε₀q₋)⌉ words off the cap."""
+    m = GridPrivUnit(dimension, epsilon0, spread=spread)
+    with mpmath.workdps(30):
+        d, s, rho, edge = dimension, mpmath.mpf(spread), m.shortest, mpmath.mpf(m.threshold)
+        v, h, half = s**2, mpmath.sqrt(d) / 2, mpmath.mpf(d) / 2
+
+        def longer_than(x):
+            return mpmath.gammainc(half, x**2 / (2 * v), mpmath.inf, regularized=True)
+
+        q = mpmath.betainc(half - 0.5, 0.5, 0, 1 - edge**2, regularized=True) / 2
+        rim = (1 - edge**2) ** (half - 1) / mpmath.beta(0.5, half - 0.5)
+        inverse = mpmath.gamma(half - 0.5) / mpmath.gamma(half) / (mpmath.sqrt(2) * s)
+        longer, about = longer_than(rho + h), longer_than(max(rho - h, 0))
+        blurred = mpmath.pi / 2 * h * min(inverse, longer / (rho + h))
+        more = mpmath.pi / 2 * h * (min(inverse, about / (rho - h)) if rho > h else inverse)
+        tiny = 1 - longer_than(h) if rho <= 2 * h else 0
+        low, high, a = mpmath.mpf(0), mpmath.mpf(1), d / (24 * v)
+        for r in (10, 30):
+            tail = mpmath.exp(-(mpmath.mpf(r) ** 2) / 2)
+            b = (mpmath.sqrt(d) + r + h / s) ** 2 / (24 * v)
+            low = max(low, mpmath.exp(-b) * (q * longer - rim * blurred - tail) / min(1, mpmath.exp(a) * about))
+            most = q * about + more / mpmath.beta(0.5, half - 0.5) + tiny
+            high = min(high, mpmath.exp(a + b) * most / (longer - tail))
+        assert 1 - 1e-8 <= m.shares[0] / low < 1
+        assert 1 < m.shares[1] / high <= 1 + 1e-8
+        stated = mpmath.mpf(m.shares[0])
+        exact = 2**64 * (1 - stated) / (1 - stated + mpmath.exp(mpmath.mpf(epsilon0)) * stated)
+        assert exact <= m.flips <= exact * (1 + mpmath.mpf(3e-13)) + 1

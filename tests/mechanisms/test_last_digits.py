@@ -1,6 +1,7 @@
 """What the last digits of a report give away: much in floating point, nothing in whole numbers.
 
-The set {y·2⁵³ is no whole number} is an attack that needs no knowledge of the noise. Proofs: docs/guarantees.md#finite-precision.
+The set {y·2⁵³ is no whole number} is an attack that needs no knowledge of the noise. Proofs:
+docs/proofs/mechanisms.md#finite-precision.
 """
 
 import math
@@ -9,14 +10,12 @@ import numpy as np
 import pytest
 
 from netdp import graphs
+from netdp.families.shuffle.simulate import collect, collect_relayed, collect_with_faults, which_draws
 from netdp.mechanisms import Gaussian, Laplace, PrivUnit, RandomizedResponse, on_a_grid
 from netdp.mechanisms.base import EXACT_DRAWS, FLOAT_DRAWS, OWN_DRAWS
 from netdp.mechanisms.discrete_gaussian import words_from
 from netdp.peers.streams import noise_words
 from netdp.protocols import FaultyShuffle, RelayedShuffle, Shuffle
-from netdp.simulate.collect import collect, which_draws
-from netdp.simulate.faulty_shuffle import collect_with_faults
-from netdp.simulate.relayed_shuffle import collect_relayed
 
 DRAWS = 40_000
 NUMBERS = [Laplace.interval(0.0, 1.0, 1.0), Gaussian.calibrated(1.0, 1e-6, centre=0.5)]

@@ -1,4 +1,7 @@
-"""Discrete Gaussian noise: the draw against the exact law, the profile and the law of sums against long arithmetic."""
+"""Discrete Gaussian noise: the draw against the exact law, the profile and the law of sums against long arithmetic.
+
+Proof: docs/proofs/mechanisms.md#discrete-gaussian.
+"""
 
 import ast
 import inspect
@@ -19,6 +22,7 @@ from netdp.mechanisms.discrete_gaussian import (
     _Coins,
     _square,
     exp_floor,
+    least_scale,
     rounded_delta,
     shift_delta,
     sum_distance,
@@ -64,7 +68,7 @@ def test_draws_of_the_largest_variance_follow_the_law():
 def test_the_draw_decides_without_floating_point():
     for part in (
         DiscreteGaussian.sample,
-        DiscreteGaussian._round,
+        DiscreteGaussian._kept,
         Coin,
         _Coins,
         _square,
@@ -217,8 +221,7 @@ def test_on_fine_grids_the_bound_for_vectors_is_sharp():
 def test_fractions_say_the_same_of_the_squared_distance():
     """N/M is (|y| − v/t)²/2v, in the limbs that the sampler uses."""
     for variance in (1, 10, 2**40):
-        noise = DiscreteGaussian(variance)
-        t = noise.scale
+        t = least_scale(variance)
         assert t * t > variance >= t * t // 4
         for size in (0, 1, 5 * t + 3, 900 * t, 2048 * t + t - 1):
             gap = abs(size * t - variance)
@@ -226,3 +229,64 @@ def test_fractions_say_the_same_of_the_squared_distance():
             assert all(0 <= part < 2**63 for part, _ in parts)
             number = sum(int(part) << place for part, place in parts)
             assert Fraction(number, 2 * variance * t * t) == (size - Fraction(variance, t)) ** 2 / (2 * variance)
+
+
+# ── formula pins: printed expressions, evaluated anew ─────────────────────────────────────────────────────────────────
+
+
+def printed_law(variance, reach):
+    """e^{−x²/2v}/Z with 40 digits, from −reach on."""
+    weights = [mp.exp(-(mp.mpf(x) ** 2) / (2 * variance)) for x in range(-reach, reach + 1)]
+    whole = mp.fsum(weights)
+    return [weight / whole for weight in weights]
+
+
+@pytest.mark.parametrize(("variance", "shift", "eps"), [(9, 2, 0.3), (4, 3, 0.0), (25, 7, 1.1)])
+def test_the_margins_of_one_shift_are_as_printed(variance, shift, eps):
+    """δ = F(m) − e^ε·F(m − D), either F wrong by a relative 10⁻¹² to the worse side."""
+    with mp.workdps(40):
+        reach = 40 * math.isqrt(variance) + 40
+        below = list(itertools.accumulate(printed_law(variance, reach)))
+        grown = mp.exp(mp.mpf(eps))
+        seen, other = max(
+            ((below[m + reach], grown * below[m - shift + reach]) for m in range(-reach + shift, reach + 1)),
+            key=lambda pair: pair[0] - pair[1],
+        )
+        added = float(mp.mpf(float(shift_delta(variance, shift, [eps])[0])) - (seen - other))
+    assert added == pytest.approx(1e-12 * float(seen + other), rel=0.02, abs=0.0)
+
+
+@pytest.mark.parametrize(
+    ("variance", "distance", "dimension", "eps"), [(900, 20.0, 3, 1.0), (900, 25.0, 40, 2.5), (10**6, 700.0, 1, 1.0)]
+)
+def test_the_bound_for_vectors_is_as_printed(variance, distance, dimension, eps):
+    """e^a·δ_G(ε − a − b; L/√V) + e^{ε − r²/2}, r = 30."""
+    with mp.workdps(40):
+        v, d, r = mp.mpf(variance), dimension, 30
+        a = d / (24 * v)
+        theta = 1 + 2 * mp.nsum(lambda k: mp.exp(-2 * mp.pi**2 * v * k**2), [1, 12])
+        b = (mp.sqrt(d) + r + mp.sqrt(d) / (2 * mp.sqrt(v))) ** 2 / (24 * v) + d * mp.log(theta)
+        mu, e = mp.mpf(distance) / mp.sqrt(v), eps - a - b
+        ideal = mp.ncdf(mu / 2 - e / mu) - mp.exp(e) * mp.ncdf(-mu / 2 - e / mu)
+        exact = mp.exp(a) * ideal + mp.exp(mp.mpf(eps) - mp.mpf(r) ** 2 / 2)
+        found = rounded_delta(variance, distance, dimension, [eps])[0]
+        assert 1 <= float(mp.mpf(float(found)) / exact) <= 1 + 2e-8
+
+
+@pytest.mark.parametrize(("variance", "parties"), [(1, 2), (1, 30), (2, 5), (3, 1000)])
+def test_the_distance_of_sums_is_as_printed(variance, parties):
+    """t = Σ_{k<K} log((1 + 2S_k)/(1 − 2S_k)), s² = vk/(k + 1)."""
+    with mp.workdps(40):
+        t = mp.mpf(0)
+        for k in range(1, parties):
+            square = mp.mpf(variance) * k / (k + 1)
+            s = mp.fsum(mp.exp(-2 * mp.pi**2 * square * i**2) for i in range(1, 6))
+            t += mp.log((1 + 2 * s) / (1 - 2 * s))
+        assert 1 <= float(mp.mpf(sum_distance(variance, parties)) / t) <= 1 + 3e-9
+
+
+def test_shares_beyond_a_million_are_counted_as_the_millionth():
+    k = np.arange(1, 3_000_000, dtype=np.float64)
+    s = np.exp(-2 * math.pi**2 * (k / (k + 1)))
+    exact = math.fsum(4 * s)  # log((1 + 2S)/(1 − 2S)) is 4S, but for a share of S² below 10⁻¹⁶ (the first: 10⁻⁹)
+    assert exact < sum_distance(1, 3_000_000) < exact * (1 + 2e-5)

@@ -1,14 +1,23 @@
-"""Laplace and Gaussian randomizers: profiles against integrals of the densities, estimates, refusals."""
+"""Laplace and Gaussian randomizers: profiles against integrals of the densities, estimates, refusals.
+
+Proof: docs/proofs/mechanisms.md#laplace-noise and #gaussian-noise.
+"""
 
 import sys
+from fractions import Fraction
 from itertools import pairwise
 
+import mpmath
 import numpy as np
 import pytest
 from scipy import integrate, stats
 
 from netdp.errors import InvalidValue
-from netdp.mechanisms import Gaussian, Laplace, Mechanism, base
+from netdp.mechanisms import Gaussian, Laplace, Mechanism, RandomizedResponse, UnaryEncoding, base
+from netdp.mechanisms.coins import log_ratio_up
+from netdp.mechanisms.fine_gaussian import rounding_distance
+from netdp.mechanisms.gaussian import GridGaussian
+from netdp.mechanisms.laplace import DiscreteLaplace
 from netdp.privacy import GaussianCurve
 
 
@@ -186,3 +195,44 @@ def test_refuses_parameters(make, message):
 def test_refuses_values(mechanism, values, message):
     with pytest.raises(InvalidValue, match=message):
         mechanism.randomize(values, np.random.default_rng(0))
+
+
+# ── formula pins: printed expressions, evaluated anew ─────────────────────────────────────────────────────────────────
+
+
+def test_scales_are_rounded_up():
+    """Scales, probabilities of other answers and their losses, with 60 digits: never less, and by some units at most."""
+    unit = 2.0**-53
+    with mpmath.workdps(60):
+        for epsilon0 in np.linspace(0.1, 6.0, 60).tolist():
+            e = mpmath.mpf(epsilon0)
+            flip = 4 / (mpmath.exp(e) + 4)
+            assert 1 <= mpmath.mpf(RandomizedResponse(5, epsilon0).flip) / flip <= 1 + 16 * unit
+            for encoding, half in (("symmetric", e / 2), ("optimised", e)):
+                other = 1 / (mpmath.exp(half) + 1)
+                assert 1 + 8 * unit <= mpmath.mpf(UnaryEncoding(5, epsilon0, encoding).other) / other <= 1 + 24 * unit
+            # a value may lie outside the ball by 10⁻¹² of its radius and centre, on either side
+            scale = (2 + 2 * mpmath.mpf(1e-12) * (1 + 3)) / e
+            laplace = Laplace(2.0, epsilon0, centre=3.0)
+            assert 1 + 4 * unit <= mpmath.mpf(laplace.scale) / scale <= 1 + 12 * unit
+            at, found = laplace.curve.epsilons[:-1], laplace.curve.deltas[:-1]
+            for eps, delta in zip(at[::97].tolist(), found[::97].tolist(), strict=True):
+                exact = -mpmath.expm1((mpmath.mpf(eps) - e) / 2)
+                assert 2 * unit * epsilon0 <= mpmath.mpf(delta) - exact <= 16 * unit * (1 + epsilon0)
+        for rate, shift in ((Fraction(1, 3), 5), (Fraction(2, 7), 9), (Fraction(1), 4)):
+            r = mpmath.mpf(rate.numerator) / rate.denominator
+            for eps in (0.0, 0.2, 0.9):
+                lost = min(
+                    (mpmath.exp(-r * (m + 1)) + mpmath.exp(eps - r * (shift - m))) / (1 + mpmath.exp(-r))
+                    for m in range(shift)
+                )
+                above = mpmath.mpf(float(DiscreteLaplace(rate).shift_delta(shift, [eps])[0])) - (1 - lost)
+                assert 4 * unit * (2 + r * shift) * lost <= above <= 12 * unit * (2 + r * shift) * lost + 4 * unit
+        for variance in (1, 7, 10**6):
+            assert 1 <= mpmath.mpf(rounding_distance(variance)) * 24 * variance <= 1 + 16 * unit
+        for sigma in (0.7, 1.3):
+            exact = (Fraction(sigma) * 6 / Fraction(1.1)) ** 2
+            assert exact <= GridGaussian(sigma, 1.1, steps=6).variance < exact + 1
+        for numerator in range(10**6 + 1, 10**6 + 60):
+            exact = mpmath.log(mpmath.mpf(numerator) / 10**6)
+            assert 1 + 4 * unit <= mpmath.mpf(log_ratio_up(numerator, 10**6)) / exact <= 1 + 12 * unit

@@ -1,4 +1,7 @@
-"""PrivUnit: exact privacy against closed forms and integrals, the best threshold, the sampler's law."""
+"""PrivUnit: exact privacy against closed forms and integrals, the best threshold, the sampler's law.
+
+Proof: docs/proofs/mechanisms.md#privunit.
+"""
 
 import math
 import sys

@@ -1,13 +1,19 @@
-"""k-ary randomized response: its law by enumeration, its privacy from both sides, its estimate."""
+"""k-ary randomized response: its law by enumeration, its privacy from both sides, its estimate.
 
+Proof: docs/proofs/mechanisms.md#randomized-responses.
+"""
+
+from fractions import Fraction
 from itertools import chain, combinations
 
+import mpmath
 import numpy as np
 import pytest
 
 from netdp.errors import InvalidValue
+from netdp.families.token.ring import response_epsilon
+from netdp.families.token.steps import random_share
 from netdp.mechanisms import Mechanism, RandomizedResponse
-from netdp.protocols.ring import response_epsilon
 
 
 def law(mechanism, value):
@@ -149,3 +155,21 @@ def test_refuses_a_seed_and_useless_gamma():
         RandomizedResponse(3, 1.0).randomize([0], 7)
     with pytest.raises(InvalidValue, match="reports say nothing"):
         RandomizedResponse.from_gamma(3, 1.0)
+
+
+def test_the_loss_of_an_answer_is_rounded_up():
+    """Formula pin: ε₀ = log(1 + L(1−γ)/γ), or twice that of a bit, with 40 digits: never less, and by ten units at most."""
+    for gamma in np.linspace(0.01, 0.99, 99).tolist():
+        for domain, response, factor in ((7, "k-ary", 1), (2, "unary", 2)):
+            with mpmath.workdps(40):
+                exact = factor * mpmath.log(1 + domain * (1 - mpmath.mpf(gamma)) / mpmath.mpf(gamma))
+                assert (
+                    1 <= mpmath.mpf(response_epsilon(domain, gamma, response)) / exact <= 1 + 12 * mpmath.mpf(2) ** -53
+                )
+
+
+def test_random_answers_are_rounded_up():
+    """Formula pin: ⌈γ·2⁶⁴⌉ words are random, also for γ that are no share of 2⁶⁴."""
+    for gamma in (2.0**-70, 1e-9, 2.0**-12 * (1 + 2.0**-52), 0.3):
+        exact = Fraction(gamma) * 2**64
+        assert exact <= random_share(gamma) < exact + 1

@@ -1,4 +1,7 @@
-"""Unary encoding: its profile by enumeration, its draws, its estimate, on tokens and in shuffles."""
+"""Unary encoding: its profile by enumeration, its draws, its estimate, on tokens and in shuffles.
+
+Proof: docs/proofs/mechanisms.md#randomized-responses.
+"""
 
 import itertools
 import math
@@ -9,11 +12,11 @@ from scipy.stats import binom
 
 import netdp
 from netdp import graphs
-from netdp.accounting.token.ring import heap_profile
 from netdp.errors import InvalidValue
+from netdp.families.shuffle.simulate import collect
+from netdp.families.token.account.ring import heap_profile
 from netdp.mechanisms import Mechanism, RandomizedResponse, UnaryEncoding, better_response
 from netdp.protocols import RingHistogram, Shuffle, WalkHistogram
-from netdp.simulate.collect import collect
 
 BOTH = pytest.mark.parametrize("encoding", ["symmetric", "optimised"])
 
@@ -87,7 +90,7 @@ def test_it_is_collected_through_a_network():
         collect(p, UnaryEncoding(8, 3.0), np.arange(600) % 2, seed=0)
 
 
-# ---- on tokens (docs/guarantees.md#known-path)
+# ---- on tokens (docs/proofs/token.md#known-path)
 
 
 @pytest.mark.parametrize(("others", "sure", "gamma"), [(0, 0, 0.4), (3, 0, 0.4), (2, 3, 0.7), (6, 1, 0.2)])

@@ -1,4 +1,4 @@
-"""Clipping, rounding and the check in whole numbers: docs/guarantees.md#record-gradients, and what happens to bad records."""
+"""Clipping, rounding and the check in whole numbers: docs/proofs/learning.md#record-gradients, and what happens to bad records."""
 
 import math
 from fractions import Fraction

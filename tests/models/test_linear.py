@@ -1,4 +1,7 @@
-"""Logistic, multinomial and linear regression against finite differences, and records that do not depend on each other."""
+"""Logistic, multinomial and linear regression against finite differences, and records that do not depend on each other.
+
+Proof: docs/proofs/learning.md#step-expansion.
+"""
 
 import math
 
@@ -34,7 +37,7 @@ def test_gradients_are_those_of_the_losses(model):
 
 @pytest.mark.parametrize("model", MODELS, ids=repr)
 def test_a_record_does_not_depend_on_the_others_to_the_last_bit(model):
-    """docs/guarantees.md#record-gradients, point 1: company, order and place in memory make no difference."""
+    """docs/proofs/learning.md#record-gradients, point 1: company, order and place in memory make no difference."""
     X, y, theta = data(model, m=300)
     alone = np.concatenate([all_gradients(model, theta, X[r : r + 1], y[r : r + 1]) for r in range(300)])
     assert (all_gradients(model, theta, X, y) == alone).all()

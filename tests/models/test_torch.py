@@ -1,4 +1,7 @@
-"""Torch modules: gradients against plain autograd, records kept apart (docs/guarantees.md#record-gradients), what is refused."""
+"""Torch modules: gradients against plain autograd, records kept apart, what is refused.
+
+Proof: docs/proofs/learning.md#record-gradients.
+"""
 
 import math
 import subprocess
@@ -502,7 +505,7 @@ def test_two_threads_do_not_see_each_others_models():
 
 def test_nothing_else_loads_torch():
     script = (
-        "import sys, netdp, netdp.models, netdp.cli, netdp.simulate.model_parties, netdp.learn\n"
+        "import sys, netdp, netdp.models, netdp.cli, netdp.models.parties, netdp.learn\n"
         "netdp.models.clipped_sum(netdp.models.Linear(1), [0.0], [[1.0]], [1.0], 1.0)\n"
         "assert 'torch' not in sys.modules\n"
     )
@@ -510,7 +513,10 @@ def test_nothing_else_loads_torch():
 
 
 def test_why_batch_norm_is_refused_one_record_moves_all_the_others():
-    """docs/guarantees.md#record-gradients: gradients clipped to 1 each, and one record more moves their sum by far more than 1."""
+    """Gradients clipped to 1 each, and one record more moves their sum by far more than 1.
+
+    Proof: docs/proofs/learning.md#record-gradients.
+    """
     torch.manual_seed(0)
     module = nn.Sequential(nn.BatchNorm1d(2, affine=False, track_running_stats=False), nn.Linear(2, 2, bias=False))
     X = torch.randn(16, 2)

@@ -18,31 +18,37 @@ from pathlib import Path
 import mischief
 import numpy as np
 
+from netdp.families.masked.descent import begun, kept, stepped
+from netdp.families.masked.peer import rows_digest
+from netdp.families.masked.protocol import quantised, quantised_records, reduced
+from netdp.families.token.ring import ring_contributions, ring_mean
 from netdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from netdp.models import clipped_sum, whole_sum
 from netdp.peers import peer as peers
 from netdp.peers.identity import Identity
-from netdp.peers.kinds import RUNNING
-from netdp.peers.kinds.base import Running
-from netdp.peers.learner import rows_digest
+from netdp.peers.kinds import RUNNING, Kind
+from netdp.peers.launch import party_process, up
 from netdp.peers.ledger.entries import CORRECTS
-from netdp.peers.ledger.policy import Policy
+from netdp.peers.ledger.policy import OwnerPolicy
 from netdp.peers.ledger.store import Store
-from netdp.peers.messages import Item, Kind, decode
+from netdp.peers.messages import Item, ItemKind, Key, decode
+from netdp.peers.setup import deal, settle
 from netdp.peers.streams import context, noise_words
 from netdp.peers.study import Study, signatures
 from netdp.peers.study.task import Task
 from netdp.peers.study.training import Training
+from netdp.peers.transport.base import RealClock
 from netdp.peers.transport.grpc import GrpcTransport
-from netdp.peers.up import deal, party_process, settle, up
 from netdp.protocols import MaskedDescent, MaskedSum
-from netdp.protocols.masked_steps import quantised, quantised_records, reduced
-from netdp.protocols.model_steps import begun, kept, stepped
-from netdp.protocols.ring import ring_contributions, ring_mean
-from netdp.simulate.descent import clipped
+from netdp.protocols.training import clipped
+
+DYING = []
+"""Files that tell of the death of this process."""
 
 
 def die(*_):
+    for mark in DYING:
+        mark.touch()
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -76,6 +82,9 @@ def mortal(home, study, data, events, record=None):
                 arm(*order)
     if (routes := Path(home) / "routes.json").exists():
         mischief.reroute(json.loads(routes.read_text()))
+    DYING.append(Path(home) / "died")
+    if (gone := Path(home).parent / "gone.json").exists():
+        give_up_in_time(Path(home), json.loads(gone.read_text()))
     trust(home)
     if (meeting := Path(home).parent / "meeting").exists():
         meet(meeting, Path(home).name)
@@ -89,13 +98,13 @@ def trust(home):
     """In a rough crew the promise is not checked, nor what an entry of the ledger says: neither by this process."""
     if (Path(home).parent / "unchecked").exists():
         Study.check_promise = lambda study: 0.0
-        Policy.check = lambda *arguments: []
-        Running.entered = lambda running, roster, me: dict(ANY_LOSS)  # the true one may take seconds to compute
+        OwnerPolicy.check = lambda *arguments: []
+        Kind.entered = lambda running, roster, me: dict(ANY_LOSS)  # the true one may take seconds to compute
 
 
 def meet(meeting, name):
     """Wait, after all that takes long and before the clock of the party starts, until everybody is as far (slow machines)."""
-    inner = Policy.check
+    inner = OwnerPolicy.check
 
     def check(*arguments):
         verdicts = inner(*arguments)
@@ -104,7 +113,90 @@ def meet(meeting, name):
             time.sleep(0.01)
         return verdicts
 
-    Policy.check = check
+    OwnerPolicy.check = check
+
+
+class Pushed(RealClock):
+    """Real time that a test can push on: once all has happened that it waits for, the patience of the parties is over."""
+
+    def __init__(self):
+        self._ahead = 0.0
+
+    def push(self, seconds):
+        self._ahead += seconds
+
+    def time(self):
+        return super().time() + self._ahead
+
+    async def sleep(self, seconds):
+        end = self.time() + seconds
+        while (left := end - self.time()) > 0:
+            await asyncio.sleep(min(left, 0.05))
+            self.look()
+
+    def look(self):
+        """Called all the time."""
+
+
+class Foreseeing(Pushed):
+    """Time that jumps to the end of a party's patience as soon as it waits for nobody but those who are gone.
+
+    So studies that give somebody up can state a patience that the busiest machine does not use up, and take no longer. In an
+    attempt that is not sealed a party waits for votes, in one that is for contributions; while numbers are averaged, for others'
+    states: there whoever calls for help changes the way of the numbers and not what comes of them.
+
+    home : of the party; `heard` stands there as soon as it has the first votes of those who go
+    gone : those who are given up, and what their folders hold when they are; None if they are from the beginning
+    """
+
+    CALM = 0.5
+    """Seconds without news before a jump: what is on its way comes first. Nothing breaks if it comes later."""
+
+    def __init__(self, home, gone):
+        super().__init__()
+        self._home, self._gone, self._peer, self._jumped, self._seen, self._since = home, gone, None, set(), None, 0.0
+
+    def watch(self, peer):
+        self._peer = peer
+
+    def look(self):
+        now, party = time.monotonic(), self._peer.party
+        if set(self._gone) <= set(party._votes[1]):
+            (self._home / "heard").touch()
+        attempt, helped = party.attempt, Key(ItemKind.FALLBACK, party.attempt, party.me) in party._held
+        seen = (attempt, len(party._held), helped)
+        if seen != self._seen:
+            self._seen, self._since = seen, now
+        if now < self._since + self.CALM or (attempt, helped) in self._jumped or party.outcome is not None:
+            return
+        if all(mark is None or mark.exists() for mark in self._gone.values()) and self._waits_in_vain(party, helped):
+            self._jumped.add((attempt, helped))
+            self.push(max(0.0, party.deadline - self.time()))
+
+    def _waits_in_vain(self, party, helped):
+        attempt, roster = party.attempt, party._sealed.get(party.attempt)
+        there = {u for u in range(party.terms.n) if u not in self._gone}
+        if roster is None:
+            return there <= set(party._votes[attempt])
+        spread = party._spreads.get(attempt)
+        averaging = spread is not None and spread.can_fall_back and not helped
+        wanted = {party.me} if averaging else there & set(roster)
+        return all(Key(ItemKind.CONTRIBUTION, attempt, u) in party._held for u in wanted)
+
+
+def give_up_in_time(home, gone):
+    """Let the parties of this process give up who is gone as soon as they wait for nobody else."""
+    folder = home.parent
+    study = Study.read(folder / "study.toml")
+    marks = {study.index(name): folder / name / "died" if dies else None for name, dies in gone.items()}
+    inner = peers.Peer.__init__
+
+    def made(peer, *arguments, **named):
+        clock = Foreseeing(home, marks)
+        inner(peer, *arguments, **named | {"clock": clock})
+        clock.watch(peer)
+
+    peers.Peer.__init__ = made
 
 
 def arm(moment, k=1):
@@ -112,7 +204,7 @@ def arm(moment, k=1):
     when, what = moment.split(" ", 1)
     count = Countdown(k)
     if what == "commit":  # in the middle of the transaction, after its first statements
-        inner = peers.Store.open.__func__
+        inner = Store.open.__func__
 
         def opened(cls, path, *, sign=None, read_only=False):
             def signing(message):
@@ -121,7 +213,7 @@ def arm(moment, k=1):
 
             return inner(cls, path, sign=signing, read_only=read_only)
 
-        peers.Store.open = classmethod(opened)
+        Store.open = classmethod(opened)
         return
     owner, name = {
         "send": (GrpcTransport, "send"),
@@ -140,7 +232,7 @@ def arm(moment, k=1):
         if what != "contribution":
             return True
         me = arguments[0].me
-        kinds = (Kind.CONTRIBUTION, Kind.TOKEN)
+        kinds = (ItemKind.CONTRIBUTION, ItemKind.TOKEN)
         return any(isinstance(m, Item) and m.key.kind in kinds and m.key.author == me for m in decode(arguments[2]))
 
     if name in ("send", "received"):
@@ -188,7 +280,7 @@ class Words:
         self.said.setdefault(key if key.kind.is_signed else (key, to), set()).add(message.body)
         if not key.kind.is_signed:
             assert key.author == me, f"p{me} sent what only p{key.author} may say: {key}"
-        if key.kind == Kind.TOKEN:
+        if key.kind == ItemKind.TOKEN:
             self.ways.setdefault(key, set()).add(to)
 
     def check(self):
@@ -220,13 +312,13 @@ def roughly(kind):
 
 
 class Crew:
-    """A settled study of n parties in a folder, with data, ready for `netdp.peers.up.up`.
+    """A settled study of n parties in a folder, with data, ready for `netdp.peers.launch.up`.
 
     rough   any noise will do, and the promise is not checked: neither takes time
     """
 
     def __init__(
-        self, folder, n, graph, *, protocol="masked-sum", task=MEAN, gather=40.0, patience=30.0, rough=False, **options
+        self, folder, n, graph, *, protocol="masked-sum", task=MEAN, gather=120.0, patience=30.0, rough=False, **options
     ):
         self.folder, names = folder, [f"p{u}" for u in range(n)]
         with roughly(protocol) if rough else contextlib.nullcontext():
@@ -249,6 +341,10 @@ class Crew:
         (meeting / "_size").write_text(str(len(set(options.get("only", self.study.names)) & set(self.study.names))))
         return up(self.study, self.path, self.data, self.folder, **{"target": mortal, "record": self.record} | options)
 
+    def foresee(self, *dying, absent=()):
+        """Those who are there give up who dies (or is absent) as soon as they wait for nobody else, whatever their patience."""
+        (self.folder / "gone.json").write_text(json.dumps(dict.fromkeys(dying, True) | dict.fromkeys(absent, False)))
+
     def sign(self, study, path):
         """Let everybody sign another study."""
         study.write(path)
@@ -270,7 +366,7 @@ class Crew:
         for file in self.record.glob("*.frames"):
             for to, frame in frames(file):
                 for message in decode(frame):
-                    if isinstance(message, Item) and message.key.kind != Kind.VOTE:
+                    if isinstance(message, Item) and message.key.kind != ItemKind.VOTE:
                         key = message.key  # of what goes to one neighbour there is one per key and receiver
                         key = key if key.kind.is_signed else key._replace(index=(key.index, to))
                         said.setdefault(key, set()).add(message.body)
@@ -347,9 +443,11 @@ class Crew:
                 spent = {entry.attempt for entry in entries if entry.attempt < CORRECTS}
                 assert len(spent) == sum(entry.attempt < CORRECTS for entry in entries) <= self.study.privacy.attempts
                 for key, bodies in said.items():
-                    if key.kind == Kind.CONTRIBUTION and key.author == u:
+                    if key.kind == ItemKind.CONTRIBUTION and key.author == u:
                         assert bodies == {store.contribution(self.study.hash, key.attempt).body}
-                    elif key.author == u and key.kind != Kind.FALLBACK:  # all else follows from what was written first
+                    elif (
+                        key.author == u and key.kind != ItemKind.FALLBACK
+                    ):  # all else follows from what was written first
                         assert key.attempt in spent
 
     def spent(self, u):

@@ -6,16 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
-from netdp import RandomizedGossip
+from netdp.families.gossip.logs import ExchangeLogs, Message
+from netdp.families.gossip.peer_randomized import Exchanging, Pace
+from netdp.families.gossip.protocol import RandomizedGossip, difference, gossip_start, waking_alike
 from netdp.mechanisms.discrete_gaussian import words_from
 from netdp.mechanisms.fine_gaussian import FineGaussian
-from netdp.peers.messages import Item, Key, Kind, roster_digest
-from netdp.peers.spreads.randomized import Exchanging, Pace
-from netdp.protocols.exchange import difference
-from netdp.protocols.gossip import gossip_start
-from netdp.protocols.randomized import waking_alike
-from netdp.views import ExchangeLogs
-from netdp.views.exchanges import Message
+from netdp.peers.messages import Item, ItemKind, Key, roster_digest
 
 _spec = importlib.util.spec_from_file_location("world", Path(__file__).parent / "world.py")
 _world = importlib.util.module_from_spec(_spec)
@@ -38,7 +34,7 @@ class Book(_world.Notebook):
         )
         self.secret = rng.bytes(32) + first.astype("<i8").tobytes()
         self.spent.append((attempt, roster))
-        return self._write(Key(Kind.CONTRIBUTION, attempt, self.me), roster_digest(roster))
+        return self._write(Key(ItemKind.CONTRIBUTION, attempt, self.me), roster_digest(roster))
 
     def once(self, place, body):
         return self.registers.setdefault(place, body)
@@ -69,7 +65,11 @@ class Exchanges(_world.World):
 
     def _watch(self, u, to, messages):
         """Note what leaves; a party told to die at its k-th send of something to one neighbour does, before or after it."""
-        single = [m for m in messages if isinstance(m, Item) and m.key.kind in (Kind.OFFER, Kind.ACCEPT, Kind.STATE)]
+        single = [
+            m
+            for m in messages
+            if isinstance(m, Item) and m.key.kind in (ItemKind.OFFER, ItemKind.ACCEPT, ItemKind.STATE)
+        ]
         for message in single:
             order = self.deaths.get(u)
             if order is not None:
@@ -127,7 +127,7 @@ class Exchanges(_world.World):
             u = event.party
             if event.sends is not None:
                 message = messages[event.sends]
-                kind = Kind.STATE if message.exchange[0] == u else Kind.ACCEPT
+                kind = ItemKind.STATE if message.exchange[0] == u else ItemKind.ACCEPT
                 bodies = self.wire[u, kind, message.exchange[1], message.receiver]
                 assert len(bodies) == 1
                 body = np.frombuffer(next(iter(bodies)), dtype="<i8")
@@ -166,7 +166,7 @@ class Exchanges(_world.World):
 
 
 def _world_moves():
-    from netdp.peers.spreads.base import Moves
+    from netdp.peers.spread import Moves
 
     return Moves()
 

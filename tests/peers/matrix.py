@@ -28,11 +28,11 @@ import crew
 import numpy as np
 from proxy import RecordingProxy
 
+from netdp.families.gossip.protocol import gossip_step, gossip_weights, summed
 from netdp.peers.kinds import RUNNING
 from netdp.peers.ledger.entries import CORRECTS
-from netdp.peers.messages import Key, Kind
+from netdp.peers.messages import ItemKind, Key
 from netdp.peers.study.task import Task
-from netdp.protocols.gossip import gossip_step, gossip_weights, summed
 
 BINS = Task(kind="histogram", column="x", bounds=(0, 120), bins=4)
 PARTIES = 5
@@ -312,7 +312,7 @@ def check_entries(study, entries, words):
     assert len(spent) == len(first) <= study.privacy.attempts, f"p{u} contributed {len(first)} times: {entries}"
     for place in said:
         key = place if isinstance(place, Key) else place[0]
-        if key.author == u and key.kind not in (Kind.VOTE, Kind.FALLBACK) and u < study.n:
+        if key.author == u and key.kind not in (ItemKind.VOTE, ItemKind.FALLBACK) and u < study.n:
             assert key.attempt in spent, f"p{u} said {key} and its ledger holds nothing of it"
 
 
@@ -334,7 +334,7 @@ class Partition:
         self._ready, self._over = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True)
         self._thread.start()
-        assert self._ready.wait(30)
+        assert self._ready.wait(300)
 
     def __exit__(self, *_):
         if self.seconds:

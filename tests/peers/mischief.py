@@ -10,6 +10,7 @@ come twice or change places are the work of a hostile neighbour, and are put bet
     ["swallow send", 0.1, 7]     a tenth of the frames vanish, by the seed 7; ["double send", …], ["shuffle send", …] alike
     ["delay send", 0.05, 7]      every frame waits up to so many seconds
     ["mark word", 1]             the file `mark` tells the test that the party is about to say something
+    ["hold send", ["p1"]]        it says nothing before these have heard the votes of those who are to go (`crew.Crew.foresee`)
     ["gone"]                     this life is none: the party stays away for good
 """
 
@@ -24,11 +25,11 @@ import time
 from pathlib import Path
 
 from netdp.peers import identity
-from netdp.peers.ledger import store as stores
+from netdp.peers.ledger.database import StoreFailed
 from netdp.peers.ledger.store import Store
-from netdp.peers.messages import Item, Kind, decode
+from netdp.peers.messages import Item, ItemKind, decode
+from netdp.peers.outcome import ENDED
 from netdp.peers.transport.grpc import GrpcTransport
-from netdp.peers.up import ENDED
 
 FILLER = "filler"
 ROOM_AGAIN = 0.7
@@ -42,6 +43,8 @@ def inflict(home, moment, *details):
     what, _, where = moment.partition(" ")
     if what == "pause":
         _at(home, where, details[0], lambda: _stop(details[1]))
+    elif moment == "hold send":
+        _hold([Path(home).parent / name / "heard" for name in details[0]])
     elif what == "mark":
         _at(home, where, details[0], lambda: (Path(home) / "mark").touch(), 0.1)
     elif moment == "jump clock":
@@ -58,7 +61,7 @@ def inflict(home, moment, *details):
 def says_something(transport, frame):
     """Whether a frame holds an own item that follows from the party's data: anything but a vote."""
     return any(
-        isinstance(message, Item) and message.key.kind != Kind.VOTE and message.key.author == transport.me
+        isinstance(message, Item) and message.key.kind != ItemKind.VOTE and message.key.author == transport.me
         for message in decode(frame)
     )
 
@@ -74,6 +77,18 @@ def _at(home, where, k, act, then=0.0):
             if left == 0:
                 act()
                 await asyncio.sleep(then)
+        await inner(transport, peer, frame)
+
+    GrpcTransport.send = send
+
+
+def _hold(marks):
+    """Send nothing before all these files are there."""
+    inner = GrpcTransport.send
+
+    async def send(transport, peer, frame):
+        while not all(mark.exists() for mark in marks):
+            await asyncio.sleep(0.02)
         await inner(transport, peer, frame)
 
     GrpcTransport.send = send
@@ -116,7 +131,7 @@ def _fill_at(home, where, k=1, room_again=ROOM_AGAIN):
             _fill(home, room_again)
         try:
             return inner(*arguments, **named)
-        except stores.StoreFailed:
+        except StoreFailed:
             with open(home.parent / "full", "a") as marks:  # elsewhere: here is no room
                 marks.write(f"{home.name} {where}\n")
             raise

@@ -30,14 +30,16 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from netdp.errors import InvalidValue, NetdpError
 from netdp.peers import peer as peers
 from netdp.peers import wire_pb2 as wire
+from netdp.peers.exchange import Reason
 from netdp.peers.identity import Identity, certificate, pem
+from netdp.peers.launch import PRELOADED, party_process
 from netdp.peers.messages import (
     Announce,
     Done,
     Hello,
     Item,
+    ItemKind,
     Key,
-    Kind,
     Pull,
     decode,
     encode,
@@ -45,10 +47,8 @@ from netdp.peers.messages import (
     roster_digest,
     signed_bytes,
 )
-from netdp.peers.rejections import Reason
 from netdp.peers.transport.base import Limits
 from netdp.peers.transport.grpc import GrpcTransport
-from netdp.peers.up import PRELOADED, party_process
 
 TOGETHER = 250
 """Messages in a frame."""
@@ -80,7 +80,9 @@ class Forge:
 
     def start(self):
         """What makes the victim's first attempt begin: the votes of all others."""
-        return [self.signed(Key(Kind.VOTE, 1, u), roster_body(self.everybody)) for u in self.keys if u < self.study.n]
+        return [
+            self.signed(Key(ItemKind.VOTE, 1, u), roster_body(self.everybody)) for u in self.keys if u < self.study.n
+        ]
 
     def body(self, kind):
         chance, d = self.chance, self.study.task.dimension
@@ -111,7 +113,7 @@ class Forge:
 
     def key(self):
         chance = self.chance
-        kind = chance.choice(list(Kind) if chance.random() < 0.1 else list(self.longest))
+        kind = chance.choice(list(ItemKind) if chance.random() < 0.1 else list(self.longest))
         author = self.sender if chance.random() < 0.7 else chance.choice(self.everybody)
         step = 0 if kind.is_signed else chance.choice([0, 1, 2, 3, chance.randint(0, self.rounds), self.rounds])
         usual = Key(kind, 1, author, step)

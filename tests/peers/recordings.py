@@ -6,11 +6,11 @@ import struct
 
 import numpy as np
 
-from netdp.peers.audits.recorded import frames_in
 from netdp.peers.identity import Identity
 from netdp.peers.ledger.store import Store
-from netdp.peers.messages import Item, Kind, decode, encode
+from netdp.peers.messages import Item, ItemKind, decode, encode
 from netdp.peers.peer import Peer
+from netdp.peers.recordings.recording import frames_in
 from netdp.peers.study import Study
 from netdp.peers.transport.memory import MemoryNetwork, VirtualClock
 
@@ -56,7 +56,7 @@ def run(folder, study, *, vanishes=None, delay=0.01):
 
             async def send(to, frame):
                 own = (one for one in decode(frame) if isinstance(one, Item) and one.key.author == u)
-                if u == vanishes and any(one.key.kind == Kind.CONTRIBUTION for one in own):
+                if u == vanishes and any(one.key.kind == ItemKind.CONTRIBUTION for one in own):
                     gone.set()
                     await asyncio.sleep(1e6)
                 await inner(to, frame)

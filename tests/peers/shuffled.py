@@ -15,7 +15,7 @@ import numpy as np
 
 from netdp.peers.identity import Identity
 from netdp.peers.ledger.store import Store
-from netdp.peers.messages import Item, Kind, decode
+from netdp.peers.messages import Item, ItemKind, decode
 from netdp.peers.peer import Peer
 from netdp.peers.study import Study, Task
 from netdp.peers.transport.memory import MemoryNetwork, VirtualClock
@@ -140,7 +140,7 @@ class Company:
 
     # ── what was said ──
 
-    def items(self, *, sender=None, to=None, kind=Kind.BUNDLE):
+    def items(self, *, sender=None, to=None, kind=ItemKind.BUNDLE):
         """(from, to, item) of all items of a kind that were sent, in order."""
         for source, target, frame in self.frames:
             if (sender is None or source == sender) and (to is None or target == to):
@@ -151,7 +151,7 @@ class Company:
     def said(self):
         """(from, to, key) → the bodies that were ever sent under it."""
         out = {}
-        for source, target, item in itertools.chain(self.items(), self.items(kind=Kind.TOTAL)):
+        for source, target, item in itertools.chain(self.items(), self.items(kind=ItemKind.TOTAL)):
             if item.key.author == source:
                 out.setdefault((source, target, item.key), set()).add(item.body)
         return out

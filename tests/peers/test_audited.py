@@ -3,7 +3,7 @@
 Peers live in memory, on a virtual clock, and record as processes do; one run is of real processes. Their secrets are new in every
 run, so a sound recording passes but for one run in some hundred thousand; what is planted shows in every run.
 
-docs/guarantees.md#recordings.
+docs/proofs/audit.md#recordings.
 """
 
 import json
@@ -15,25 +15,28 @@ import numpy as np
 import pytest
 
 from netdp.errors import InvalidValue, Unsupported
+from netdp.families.gossip import peer as gossip_kind
+from netdp.families.masked import peer as learner
+from netdp.families.masked import peer as masked_kind
+from netdp.families.shuffle import peer_walk as shuffle_spread
+from netdp.families.shuffle.reports import Hop
+from netdp.families.token import peer_ring as ring_kind
+from netdp.families.token.ring import ring_contributions
 from netdp.mechanisms.discrete_gaussian import DiscreteGaussian
-from netdp.peers import learner, streams
-from netdp.peers.audits.audited import CANARIES, audit_recording
-from netdp.peers.audits.canaries import audit_study, run_with_canaries
-from netdp.peers.audits.recorded import read_recording
-from netdp.peers.hops import Hop
+from netdp.peers import streams
 from netdp.peers.identity import Identity
-from netdp.peers.kinds import gossip as gossip_kind
-from netdp.peers.kinds import masked as masked_kind
-from netdp.peers.kinds import ring as ring_kind
-from netdp.peers.messages import Item, Key, Kind, signed_bytes
-from netdp.peers.spreads import shuffle as shuffle_spread
+from netdp.peers.messages import Item, ItemKind, Key, signed_bytes
+from netdp.peers.recordings.audit import audit_recording
+from netdp.peers.recordings.canaries import CANARIES, audit_study, run_with_canaries
+from netdp.peers.recordings.recording import read_recording
 from netdp.peers.study import Study, Task, Training
-from netdp.protocols.ring import ring_contributions
 
 sys.path.append(str(Path(__file__).parent))
 
 import recordings
 import shuffled
+
+from netdp.families.shuffle.reports import hop
 
 D, SURE = 240, 1 - 1e-6
 CELLS = Task(kind="histogram", column="x", bounds=(0, D), bins=D)
@@ -145,7 +148,7 @@ def test_averages_follow_from_what_was_published(folder):
     def nudged(to, messages):
         return [
             Item(one.key, one.body[:8] + bytes(8) + one.body[16:])
-            if isinstance(one, Item) and one.key.kind == Kind.STATE
+            if isinstance(one, Item) and one.key.kind == ItemKind.STATE
             else one
             for one in messages
         ]
@@ -448,7 +451,7 @@ def test_fresh_noise_on_a_retry(copy):
     """What p0 published goes to one neighbour with other numbers, and a good signature."""
 
     def again(item, to):
-        if item.key == Key(Kind.CONTRIBUTION, 1, 0) and to == 1:
+        if item.key == Key(ItemKind.CONTRIBUTION, 1, 0) and to == 1:
             return [item, resigned(copy, item, item.body[:-4] + bytes([item.body[-4] ^ 1]) + item.body[-3:])]
         return item
 
@@ -464,7 +467,7 @@ def test_a_signature_that_is_not_its_authors(copy):
 
 
 def test_a_word_before_the_vote(copy):
-    changed(copy, "p2", lambda item, to: None if item.key == Key(Kind.VOTE, 1, 2) else item)
+    changed(copy, "p2", lambda item, to: None if item.key == Key(ItemKind.VOTE, 1, 2) else item)
     audit = audited(copy)
     assert "nothing before the vote" in wrong(audit)
 
@@ -474,7 +477,7 @@ def test_a_body_that_is_too_short_or_too_long(copy):
         copy,
         "p3",
         lambda item, to: (
-            resigned(copy, item, item.body + b"\1\2\3\4") if item.key == Key(Kind.CONTRIBUTION, 1, 3) else item
+            resigned(copy, item, item.body + b"\1\2\3\4") if item.key == Key(ItemKind.CONTRIBUTION, 1, 3) else item
         ),
     )
     audit = audited(copy)
@@ -497,8 +500,8 @@ def test_something_hidden_in_a_frame(copy):
 
 
 def test_a_message_that_the_protocol_does_not_have(copy):
-    extra = Item(Key(Kind.STATE, 1, 0, 1), bytes(8 * D))
-    changed(copy, "p0", lambda item, to: [item, extra] if item.key == Key(Kind.CONTRIBUTION, 1, 0) else item)
+    extra = Item(Key(ItemKind.STATE, 1, 0, 1), bytes(8 * D))
+    changed(copy, "p0", lambda item, to: [item, extra] if item.key == Key(ItemKind.CONTRIBUTION, 1, 0) else item)
     assert "only messages of the protocol" in wrong(audited(copy))
 
 
@@ -515,13 +518,15 @@ def test_a_ring_that_leaves_somebody_out(folder):
     made(folder, CELLS, 4, RING, [cells(u) for u in range(4)], graph="complete:4")
     recordings.rewrite(
         folder / "p1.frames",
-        lambda to, messages: [one for one in messages if not (isinstance(one, Item) and one.key.kind == Kind.TOKEN)],
+        lambda to, messages: [
+            one for one in messages if not (isinstance(one, Item) and one.key.kind == ItemKind.TOKEN)
+        ],
     )
     assert "rounds as stated" in wrong(audited(folder))
 
 
 def test_one_hop_fewer_in_the_shuffle(folder, monkeypatch):
-    inner = shuffle_spread.hop
+    inner = hop
 
     def lazy(hand, key, round_, neighbours, *rest, **more):
         if round_ > 1:

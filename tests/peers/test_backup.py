@@ -1,11 +1,12 @@
 """Backups: what is in them, what a restored home can and cannot do, and that its ledger never says too little.
 
-The claims are those of docs/guarantees.md#backups.
+The claims are those of docs/proofs/peers.md#backups.
 """
 
 import base64
 import hashlib
 import json
+import math
 import shutil
 import sqlite3
 import stat
@@ -17,18 +18,17 @@ import pytest
 
 from netdp.errors import FileFormatError, NetdpError, Refused
 from netdp.peers import backup
-from netdp.peers.alone import alone
-from netdp.peers.doctor import _ledger
-from netdp.peers.identity import Identity
-from netdp.peers.ledger import carrying, seams
+from netdp.peers.doctor import ReachCheck, _ledger
+from netdp.peers.identity import Identity, alone
+from netdp.peers.ledger import continuity as carrying
+from netdp.peers.ledger import entries as seams
 from netdp.peers.ledger.database import trigger
 from netdp.peers.ledger.entries import LedgerBroken, canonical, entry_of, total
 from netdp.peers.ledger.store import Store
 from netdp.peers.peer import prepare
-from netdp.peers.reach import Check
+from netdp.peers.setup import settle
 from netdp.peers.study import Study
 from netdp.peers.study.task import Task
-from netdp.peers.up import settle
 
 sys.path.append(str(Path(__file__).parent))
 
@@ -144,6 +144,20 @@ def test_a_restored_home_has_the_ledger_new_keys_and_nothing_to_send(home, tmp_p
     assert found.time == checked.seams[0].taken
 
 
+def test_a_long_result_is_carried_over_to_the_last_bit(home, tmp_path, world):
+    """In a home very many numbers are bytes, in a backup they are text."""
+    study, counts = world[1], [math.sin(k) / 3 for k in range(5000)]
+    with Store.open(home / "peer.db", sign=Identity.load(home).sign) as store:
+        store.set_result(study.hash, {"ok": True, "answer": {"counts": counts}, "resume": {"single": "STATES"}})
+    backup.make(home, tmp_path / "b.json")
+    _, new = backup.restore(tmp_path / "b.json", tmp_path / "new")
+    with Store.open(tmp_path / "new" / "peer.db", sign=new.sign) as store:
+        assert store.result(study.hash) == {"ok": True, "answer": {"counts": counts}}
+    database = sqlite3.connect(tmp_path / "new" / "peer.db")
+    assert database.execute("SELECT typeof(result) FROM results").fetchall() == [("blob",)]
+    database.close()
+
+
 def test_a_restored_home_can_run_no_study_of_the_old_card(home, tmp_path, world):
     folder, study, path = world
     backup.make(home, tmp_path / "b.json")
@@ -170,7 +184,7 @@ def test_an_open_seam_keeps_the_home_from_everything(home, tmp_path, world):
     assert study.card(0) == new.card
     with pytest.raises(Refused, match=r"restored on .* from a backup of .*netdp ledger admit STUDY\.toml"):
         prepare(place / "ash", path, folder / "x.csv")
-    found: list[Check] = []
+    found: list[ReachCheck] = []
     assert len(_ledger(place / "ash", new, found.append)) == 1
     assert (found[0].status, "may be missing" in found[0].said) == ("fail", True)
     with Store.open(place / "ash" / "peer.db", sign=new.sign) as store:

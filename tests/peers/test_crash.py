@@ -1,6 +1,6 @@
 """Real processes, killed without warning at every moment that matters: the right answer, and nothing said twice.
 
-`crew.py` kills; `netdp.peers.up` starts again, as a service manager would. The expected total is computed here from every
+`crew.py` kills; `netdp.peers.launch` starts again, as a service manager would. The expected total is computed here from every
 party's data and secret by the steps that the simulator takes, and must agree to the last bit.
 """
 
@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from netdp.peers.messages import Item, Kind, encode
-from netdp.peers.up import ENDED, exit_code
+from netdp.peers.messages import Item, ItemKind, encode
+from netdp.peers.outcome import ENDED, exit_code
 
 sys.path.append(str(Path(__file__).parent))  # children of the fork server get this path, and import crew from it
 
@@ -63,7 +63,7 @@ def test_killed_at_every_moment(tmp_path, way, deaths):
 @pytest.mark.parametrize("way", ["flood", "average"])
 def test_gone_for_good_after_its_contribution_left(tmp_path, way):
     """The others finish attempt 1, with the value of the one that is gone."""
-    one = crew.Crew(tmp_path, 5, **WAYS[way], patience=6.0)
+    one = crew.Crew(tmp_path, 5, **WAYS[way], patience=15.0)
     # one of its neighbours is never sent its contribution
     crew.orders(one.home(2), ("mute-after contribution", 1 if way == "flood" else 3))
     result = one.run(restart=False)
@@ -76,9 +76,10 @@ def test_gone_for_good_after_its_contribution_left(tmp_path, way):
 @pytest.mark.parametrize("way", ["flood", "average"])
 def test_gone_for_good_before_its_contribution(tmp_path, way):
     """It has voted, so the roster is sealed: the others contribute twice, and both are in their ledgers."""
-    one = crew.Crew(tmp_path, 5, graph="complete:5", spread=way, attempts=2, absent=1, patience=8.0)
+    one = crew.Crew(tmp_path, 5, graph="complete:5", spread=way, attempts=2, absent=1, gather=120.0, patience=20.0)
     crew.orders(one.home(2), ("before spend",))
-    crew.orders(one.home(0), ("pause send", 1, 3.0))  # the last to vote is another one: who dies has been heard by then
+    one.foresee("p2")
+    crew.orders(one.home(0), ("hold send", ["p1", "p3", "p4"]))  # the last to vote: who dies has been heard by then
     result = one.run(restart=False)
     one.check(result, attempt=2, roster=(0, 1, 3, 4), who=(0, 1, 3, 4))
     assert exit_code(result) == 0
@@ -90,17 +91,19 @@ def test_gone_for_good_before_its_contribution(tmp_path, way):
 
 def test_absent_from_the_beginning(tmp_path):
     """One that never comes costs nobody an attempt; two are more than the study allows: an end, and nothing was sent."""
-    one = crew.Crew(tmp_path / "one", 5, graph="complete:5", attempts=2, absent=1, gather=4.0, patience=12.0)
+    one = crew.Crew(tmp_path / "one", 5, graph="complete:5", attempts=2, absent=1, gather=120.0, patience=20.0)
+    one.foresee(absent=["p4"])
     result = one.run(only=[f"p{u}" for u in range(4)])
     one.check(result, attempt=2, roster=range(4), who=range(4))
     assert [one.spent(u) for u in range(4)] == [[(2, 4)]] * 4
 
-    two = crew.Crew(tmp_path / "two", 5, graph="complete:5", attempts=2, absent=1, gather=2.0, patience=2.0)
+    two = crew.Crew(tmp_path / "two", 5, graph="complete:5", attempts=2, absent=1, gather=120.0, patience=20.0)
+    two.foresee(absent=["p3", "p4"])
     result = two.run(only=[f"p{u}" for u in range(3)])
     assert exit_code(result) == ENDED == 3
     assert {told["contributed"] for told in result.outcomes.values()} == {0}
     assert all("at least 4" in told["reason"] for told in result.outcomes.values())
-    assert not any(key.kind == Kind.CONTRIBUTION for key in two.said())
+    assert not any(key.kind == ItemKind.CONTRIBUTION for key in two.said())
     assert [two.spent(u) for u in range(3)] == [[]] * 3
 
 
@@ -108,7 +111,7 @@ def test_a_record_that_shows_two_contributions_is_noticed(tmp_path):
     """The check of this file can fail: another contribution in a record is found."""
     one = crew.Crew(tmp_path, 3, graph="ring:3")
     one.check(one.run())
-    (key, (body,)) = next((k, b) for k, b in one.said().items() if k.kind == Kind.CONTRIBUTION)
+    (key, (body,)) = next((k, b) for k, b in one.said().items() if k.kind == ItemKind.CONTRIBUTION)
     frame = encode([Item(key, body[:-1] + bytes([body[-1] ^ 1]))])
     with open(one.record / "p0.frames", "ab") as file:
         file.write(struct.pack("<II", 1, len(frame)) + frame)

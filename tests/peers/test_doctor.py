@@ -10,11 +10,14 @@ import types
 
 import pytest
 
+from netdp import __version__
 from netdp.errors import InvalidValue, LinkLost, Refused
-from netdp.peers import doctor, reach
+from netdp.peers import doctor
+from netdp.peers import doctor as reach
 from netdp.peers.identity import Identity
-from netdp.peers.ledger.policy import Policy
+from netdp.peers.ledger.policy import OwnerPolicy
 from netdp.peers.ledger.store import Store
+from netdp.peers.messages import NEWEST, OLDEST
 from netdp.peers.study import Study, signatures
 from netdp.peers.study.task import Task
 from netdp.peers.transport import grpc as real
@@ -29,7 +32,7 @@ def made(tmp_path_factory, free_ports):
     folder = tmp_path_factory.mktemp("three")
     people = [Identity.create(folder / name, name) for name in NAMES]
     for one in people:
-        (one.home / "policy.toml").write_text(Policy.default_text)
+        (one.home / "policy.toml").write_text(OwnerPolicy.default_text)
     draft = Study.plan("waits", Task(kind="mean", column="minutes", bounds=(0, 120)), NAMES, graph="complete:3",
                        epsilon=0.9, delta=1e-6, colluders=1)  # fmt: skip
     study = draft.complete([one.card for one in people], [f"127.0.0.1:{port}" for port in free_ports(3)])
@@ -424,7 +427,7 @@ def test_only_the_direction_that_is_dialled_is_needed(place, me, seen, asked, wa
 
 def test_a_smaller_neighbour_that_never_asked_is_mentioned(place):
     study = Study.read(place / "study.toml")
-    told = {"netdp": reach.__version__, "format": reach.NEWEST, "oldest": reach.OLDEST, "time": 0.0}
+    told = {"netdp": __version__, "format": NEWEST, "oldest": OLDEST, "time": 0.0}
     assert reach._verdict(study, 2, 1, reach._Seen(hello=told), False, 9.0).status == "warn"
     assert reach._verdict(study, 0, 1, reach._Seen(hello=told), False, 9.0).status == "ok"
 

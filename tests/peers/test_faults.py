@@ -1,7 +1,7 @@
 """Every protocol under faults, over real processes, in short: the right answer or a clean end, and nothing said in two ways.
 
 The whole matrix: `python benchmarks/faults.py`. What is asked of every cell, and what the faults are: `matrix.py`. What must
-hold: docs/guarantees.md#real-peers, docs/threat-model.md.
+hold: docs/proofs/peers.md#real-peers, docs/threat-model.md.
 """
 
 import sys
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from netdp.peers.kinds import RUNNING
-from netdp.peers.messages import Item, Key, Kind
+from netdp.peers.messages import Item, ItemKind, Key
 
 sys.path.append(str(Path(__file__).parent))  # children of the fork server get this path, too
 
@@ -58,7 +58,7 @@ def test_every_protocol_has_a_row():
 
 def test_the_judge_notices():
     """A second body under one key, a token that went two ways, a word without an entry."""
-    key, other = Key(Kind.CONTRIBUTION, 1, 0), Key(Kind.TOKEN, 1, 0, 3)
+    key, other = Key(ItemKind.CONTRIBUTION, 1, 0), Key(ItemKind.TOKEN, 1, 0, 3)
     words = matrix.Words()
     for body in (b"a", b"a"):
         words.hear(0, 1, Item(key, body))

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from netdp.errors import InvalidValue
-from netdp.peers.messages import Hello, Key, Kind, Pull, decode, encode, roster_body
-from netdp.peers.rejections import Reason
+from netdp.peers.exchange import Reason
+from netdp.peers.messages import Hello, ItemKind, Key, Pull, decode, encode, roster_body
 
 sys.path.append(str(Path(__file__).parent))
 
@@ -42,7 +42,7 @@ def test_who_floods_is_not_read_any_more(tmp_path):
             await transport.start()
             try:
                 await mutants.send(transport, victim, encode([Hello(victim.one.study.hash, "")]))
-                nonsense = encode([Pull((Key(Kind.VOTE, 77, 9),))] * 1000)
+                nonsense = encode([Pull((Key(ItemKind.VOTE, 77, 9),))] * 1000)
                 await mutants.send(transport, victim, nonsense)
                 told = await victim.counts(lambda told: told["heard"] >= 1001)
                 reports = [event for event in victim.hear() if "nonsense" in event.get("reason", "")]
@@ -73,5 +73,5 @@ def test_the_forge_makes_right_messages_too(tmp_path):
     for item in forge.start():
         assert item.body == roster_body(range(one.study.n))
     kinds = {message.key.kind for _ in range(500) if hasattr(message := forge.message(), "key")}
-    assert kinds >= {Kind.VOTE, Kind.CONTRIBUTION, Kind.TOKEN, Kind.TOTAL}
+    assert kinds >= {ItemKind.VOTE, ItemKind.CONTRIBUTION, ItemKind.TOKEN, ItemKind.TOTAL}
     assert random.Random(3).random() == random.Random(3).random()

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from netdp.errors import InvalidValue
-from netdp.peers.hops import below, hop, packed, pick, unpacked
+from netdp.families.shuffle.reports import below, hop, packed, pick, unpacked
 from netdp.peers.streams import Words
 
 KEY = hashlib.sha256(b"a key").digest()

@@ -3,15 +3,27 @@
 import ast
 import json
 import os
+import pickle
 import stat
+import string
 from pathlib import Path
 
 import pytest
 
+from netdp import peers
 from netdp.errors import NetdpError
-from netdp.peers import reasons
-from netdp.peers.log import EVENTS, STATUS_EVERY, Log, RotatingFile, fields_of
-from netdp.peers.reasons import REASONS, reason_of
+from netdp.peers.events import (
+    CODES,
+    EVENTS,
+    STATUS_EVERY,
+    Log,
+    RotatingFile,
+    Sentence,
+    Statement,
+    fields_of,
+    statement_of,
+)
+from netdp.peers.ledger.database import StoreFailed
 
 
 class Lines(list):
@@ -35,51 +47,64 @@ def test_no_field_takes_what_it_is_not_for(event):
         assert set(map(str, told.values())) <= {"other", "inf"}, (secret, told)
 
 
-def test_every_sentence_becomes_a_word_of_the_list():
-    sentences = {
-        "ignored from birch: a frame of 12 bytes is no netdp message: x": "not-a-message",
-        "ignored from party 3: vote 0 of party 9 belongs to no attempt or party of this study": "implausible",
-        "ignored from party 3: the signature under vote 0 of party 3 in attempt 1 is not its author's": "signature",
-        "a caller whose certificate is not in the study's list": "certificate",
-        "replaced by a newer connection": "replaced",
-        "attempt 1 is given up: elm missing; attempt 2": "given-up",
-        "minutes is 17.25 in row 4": "other",
-    }
-    assert {text: reason_of(text) for text in sentences} == sentences
-    assert set(sentences.values()) <= REASONS
+@pytest.mark.parametrize("sentence", Sentence, ids=lambda one: one.name)
+def test_every_sentence_has_a_code_and_is_made_from_its_fields(sentence):
+    names = [name for _, name, _, _ in string.Formatter().parse(sentence.value[1]) if name is not None]
+    said = sentence(**dict.fromkeys(names, 7))
+    assert said.code in CODES
+    assert said.count("7") == len(names)
+    assert "{" not in said
+    assert fields_of({"event": "note", "text": said}) == {"reason": said.code}
+    if names:
+        with pytest.raises(KeyError):
+            sentence()
 
 
-def sentences(path):
-    """What a module says to its owner, with 7 for what is filled in."""
+def test_what_quotes_a_problem_has_the_code_of_the_problem():
+    assert Sentence.IGNORED(peer=3, problem=Sentence.NOT_SIGNED(what="a vote")).code == "signature"
+    assert Sentence.IGNORED(peer=3, problem="minutes is 17.25 in row 4").code == "other"
+
+
+def test_an_error_keeps_its_code_on_the_way_through_another_process():
+    error = pickle.loads(pickle.dumps(NetdpError(Statement("the data have changed", "data-changed"))))
+    assert (str(error), statement_of(error), statement_of(error).code) == (
+        *["the data have changed"] * 2,
+        "data-changed",
+    )
+    assert statement_of(StoreFailed("it is full")).code == "disk"
+    assert statement_of(NetdpError("minutes is 17.25 in row 4")).code == "other"
+
+
+def test_a_sentence_without_a_code_is_not_written():
+    said = {"event": "failed", "reason": "stopped: minutes is 17.25 in row 4"}
+    assert fields_of(said) == {"reason": "other"}
+
+
+SAID = {"append": "notes", "_end": "", "_turn_away": "", "Rejected": ""}
+
+
+def uncoded(path):
+    """Sentences that a module hands to its owner without a code."""
     for node in ast.walk(ast.parse(path.read_text())):
-        name = ast.unparse(node.func).split(".")[-1] if isinstance(node, ast.Call) else ""
-        if name in ("append", "_end", "_turn_away", "Rejected"):
+        name = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+        if SAID.get(name.split(".")[-1], "-") in name:
             parts = [part for one in node.args for part in (one.elts if isinstance(one, ast.Tuple) else [one])]
-            for part in parts:
-                if isinstance(part, ast.JoinedStr):
-                    text = "".join(v.value if isinstance(v, ast.Constant) else "7" for v in part.values)
-                elif isinstance(part, ast.Constant):
-                    text = str(part.value)
-                else:
-                    continue
-                if text.count(" ") > 2 and "7: 7" not in text:
-                    yield text
+            yield from (ast.unparse(part) for part in parts if isinstance(part, ast.JoinedStr | ast.Constant))
 
 
-def test_every_sentence_of_a_party_and_its_links_has_a_word():
+def test_every_sentence_of_a_party_and_its_links_has_a_code():
     """A log that says "other" helps nobody."""
-    root, found = Path(reasons.__file__).parent, []
-    for name in ("party.py", "transport/grpc.py"):
-        found += sentences(root / name)
-    assert len(found) > 15
-    assert [text for text in found if reason_of(text) == "other"] == []
+    root = Path(peers.__file__).parent
+    files = [root / "party.py", *(root / "transport").glob("*.py"), *(root / "spreads").glob("*.py")]
+    assert [text for path in files for text in uncoded(path)] == []
+    assert {code for code, _ in (one.value for one in Sentence)} <= CODES | {None}
 
 
 def test_lines_name_party_and_study_and_are_ordered_in_time():
     lines, clock = Lines(), iter([0.0, 1.5])
     log = Log(lines, "ash", b"\xab" * 32, ["ash", "birch"], now=lambda: next(clock))
     log({"event": "linked", "peer": "birch"})
-    log({"event": "lost", "peer": "birch", "reason": "ended by the other end"})
+    log({"event": "lost", "peer": "birch", "reason": Sentence.ENDED_THERE()})
     first, second = lines.read()
     assert (first["party"], first["study"], first["peer"], first["level"]) == ("ash", "ab" * 8, "birch", "info")
     assert (first["time"], second["time"]) == ("1970-01-01T00:00:00.000Z", "1970-01-01T00:00:01.500Z")

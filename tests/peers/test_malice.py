@@ -15,10 +15,20 @@ import numpy as np
 import pytest
 
 from netdp.peers import party as parties
-from netdp.peers.evidence import proves
+from netdp.peers.exchange import Reason, proves
 from netdp.peers.kinds import RUNNING
-from netdp.peers.messages import Announce, Done, Hello, Item, Key, Kind, encode, roster_body, roster_of, signed_bytes
-from netdp.peers.rejections import Reason
+from netdp.peers.messages import (
+    Announce,
+    Done,
+    Hello,
+    Item,
+    ItemKind,
+    Key,
+    encode,
+    roster_body,
+    roster_of,
+    signed_bytes,
+)
 
 sys.path.append(str(Path(__file__).parent))
 
@@ -42,7 +52,7 @@ def alone(row):
     try:
         trial.start(VICTIM)
         party, everybody = trial.parties[VICTIM], tuple(range(trial.n))
-        votes = [signed(trial, Key(Kind.VOTE, 1, v), roster_body(everybody)) for v in everybody if v != VICTIM]
+        votes = [signed(trial, Key(ItemKind.VOTE, 1, v), roster_body(everybody)) for v in everybody if v != VICTIM]
         for v in trial.neighbours[VICTIM]:
             party.linked(v, 0.1)
             party.received(v, [Hello(trial.study.hash, "")], 0.1)
@@ -62,20 +72,20 @@ def test_nothing_can_be_replayed(row):
     """What was signed for another study, or for another attempt, is signed for nothing else; steps belong to one link."""
     with alone(row) as (trial, party):
         sender = trial.neighbours[VICTIM][0]
-        for key in (Key(Kind.VOTE, 2, 0), Key(Kind.CONTRIBUTION, 1, 0), Key(Kind.FALLBACK, 1, 0)):
-            fit = {Kind.VOTE: roster_body(range(trial.n)), Kind.FALLBACK: b""}.get(key.kind)
+        for key in (Key(ItemKind.VOTE, 2, 0), Key(ItemKind.CONTRIBUTION, 1, 0), Key(ItemKind.FALLBACK, 1, 0)):
+            fit = {ItemKind.VOTE: roster_body(range(trial.n)), ItemKind.FALLBACK: b""}.get(key.kind)
             if fit is None:
-                fit = bytes(trial.study.running.longest()[Kind.CONTRIBUTION])
+                fit = bytes(trial.study.running.longest()[ItemKind.CONTRIBUTION])
             old_study = signed(trial, key, fit, study=b"another study".ljust(32))
             old_attempt = Item(key, fit, signed(trial, key._replace(attempt=3), fit).signature)
-            other_kind = Item(key, fit, signed(trial, key._replace(kind=Kind.TOTAL), fit).signature)
+            other_kind = Item(key, fit, signed(trial, key._replace(kind=ItemKind.TOTAL), fit).signature)
             before = party.rejections[Reason.SIGNATURE]
             party.received(sender, [old_study, old_attempt, other_kind], 0.3)
             assert party.rejections[Reason.SIGNATURE] == before + 3, (key, party.rejections, party.notes)
             assert key not in party._held or party._held[key].author == VICTIM
         other = next(v for v in trial.neighbours[VICTIM] if v != sender)
         step = min(1, trial.study.running.most_rounds())
-        for kind in (Kind.STATE, Kind.TOKEN, Kind.BUNDLE, Kind.ACCEPT):
+        for kind in (ItemKind.STATE, ItemKind.TOKEN, ItemKind.BUNDLE, ItemKind.ACCEPT):
             long = trial.study.running.longest().get(kind)
             item = Item(Key(kind, 1, other, step), bytes(long or 0))
             if long is not None and trial.study.running.is_legible(item):
@@ -92,10 +102,12 @@ def test_a_step_that_is_not_due_moves_nothing(row):
         n, before, d = trial.n, VICTIM - 1, trial.study.task.dimension
         token = np.ones(d, "<i8").tobytes()
         for author, index in [(before, before - 1), (before, before + 1), (before, 0), (0, before), (LIAR, LIAR)]:
-            party.received(author, [Item(Key(Kind.TOKEN, 1, author, index), token)], 0.3)
-            assert not [m for _, m in party.outbox() if isinstance(m, Item) and m.key.kind in (Kind.TOKEN, Kind.TOTAL)]
+            party.received(author, [Item(Key(ItemKind.TOKEN, 1, author, index), token)], 0.3)
+            assert not [
+                m for _, m in party.outbox() if isinstance(m, Item) and m.key.kind in (ItemKind.TOKEN, ItemKind.TOTAL)
+            ]
         assert party.outcome is None
-        party.received(before, [Item(Key(Kind.TOKEN, 1, before, n * 1000 + before), token)], 0.3)
+        party.received(before, [Item(Key(ItemKind.TOKEN, 1, before, n * 1000 + before), token)], 0.3)
         assert party.rejections[Reason.KEY] + party.rejections[Reason.EARLY] >= 1
 
 
@@ -131,8 +143,8 @@ def two_faced(row, kind, other):
 @pytest.mark.parametrize(
     ("kind", "other"),
     [
-        (Kind.CONTRIBUTION, lambda body: body[:-1] + bytes([body[-1] ^ 1])),
-        (Kind.VOTE, lambda body: roster_body([u for u in roster_of(body) if u != 0])),
+        (ItemKind.CONTRIBUTION, lambda body: body[:-1] + bytes([body[-1] ^ 1])),
+        (ItemKind.VOTE, lambda body: roster_body([u for u in roster_of(body) if u != 0])),
     ],
     ids=["values", "rosters"],
 )
@@ -156,7 +168,7 @@ def test_who_says_two_things_is_found_out(kind, other):
     assert not any(proves(trial.study, wrong) for wrong in (same, framed, moved, elsewhere, {}, {"party": 3}))
     for u in honest:  # whatever it said, nobody honest contributed more often than was promised
         spent = {
-            key.attempt for key in trial.words.said if isinstance(key, Key) and key[:3:2] == (Kind.CONTRIBUTION, u)
+            key.attempt for key in trial.words.said if isinstance(key, Key) and key[:3:2] == (ItemKind.CONTRIBUTION, u)
         }
         assert len(spent) <= trial.study.privacy.attempts
 
@@ -170,7 +182,7 @@ def test_who_withholds_its_numbers_costs_an_attempt_and_no_more():
     """It votes, and contributes nothing: the others go on without it, and both attempts are in their ledgers."""
 
     def twist(u, to, message):
-        own = isinstance(message, Item) and message.key.author == LIAR and message.key.kind == Kind.CONTRIBUTION
+        own = isinstance(message, Item) and message.key.author == LIAR and message.key.kind == ItemKind.CONTRIBUTION
         return None if u == LIAR and own else message
 
     trial = trials.Trial("masked-sum", 0, tolerant=True, calm=True, twist=twist)
@@ -198,12 +210,12 @@ def test_numbers_out_of_all_proportion_are_refused(row):
         abs(int(number))
         for place, bodies in trial.words.said.items()
         for body in bodies
-        if (place if isinstance(place, Key) else place[0]).kind in (Kind.STATE, Kind.TOKEN, Kind.TOTAL)
+        if (place if isinstance(place, Key) else place[0]).kind in (ItemKind.STATE, ItemKind.TOKEN, ItemKind.TOTAL)
         for number in np.frombuffer(body, "<i8")
     ]
     assert 0 < max(seen) < running.furthest / 3
     assert running.furthest < 1000 * max(seen), "the bound says next to nothing"
-    kind, index = (Kind.TOKEN, 3) if row == "ring-sum" else (Kind.STATE, 0)
+    kind, index = (ItemKind.TOKEN, 3) if row == "ring-sum" else (ItemKind.STATE, 0)
     with alone(row) as (other, party):
         for wrong in (2**63 - 1, -(2**63), int(1.01 * running.furthest), -int(1.01 * running.furthest)):
             before = party.rejections[Reason.BODY]
@@ -221,7 +233,7 @@ def test_useless_messages_are_borne_at_a_rate():
     """Beyond it the neighbour is reported, once for every patience; honest repetitions are far below."""
     with alone("masked-sum") as (trial, party):
         honest = parties.BEARABLE + 8 * trial.n * (trial.study.privacy.attempts + 8)
-        useless = [Announce((Key(Kind.VOTE, 1, 0),)), Done(1, b"")]
+        useless = [Announce((Key(ItemKind.VOTE, 1, 0),)), Done(1, b"")]
         party.received(LIAR, useless, 0.3)
         for _ in range(honest // 2000):
             party.received(LIAR, useless * 1000, 0.4)

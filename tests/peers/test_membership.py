@@ -1,8 +1,8 @@
 """Is a record in the data? One party asks the sums that it saw and knows all the rest: no more comes out than is certified.
 
-The attack is that of netdp.audit.membership; benchmarks/membership.py runs it on processes, here whole peers live in memory, on a
-virtual clock, and every frame that they send is kept. The secrets are new in every run, so all bounds hold but for one run in a
-million. docs/guarantees.md#sampled-descent, docs/guarantees.md#training-on-peers.
+The attack is that of netdp.families.masked.attack; benchmarks/membership.py runs it on processes, here whole peers live in
+memory, on a virtual clock, and every frame that they send is kept. The secrets are new in every run, so all bounds hold but
+for one run in a million. docs/proofs/masked.md#sampled-descent, docs/proofs/peers.md#training-on-peers.
 """
 
 import asyncio
@@ -13,17 +13,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from netdp import MaskedDescent, graphs
-from netdp.audit.membership import in_a_row
+from netdp import graphs
+from netdp.families.masked.attack import in_a_row
+from netdp.families.masked.descent import MaskedDescent
 from netdp.peers.identity import Identity
 from netdp.peers.ledger.store import Store
 from netdp.peers.peer import Peer
 from netdp.peers.study import Study
 from netdp.peers.study.training import Training
 from netdp.peers.transport.memory import MemoryNetwork, VirtualClock
-from netdp.planning import calibrate
+from netdp.protocols import calibrate
 
-sys.path.append(str(Path(__file__).parent))
+sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[2] / "benchmarks")]
 
 import shuffled
 

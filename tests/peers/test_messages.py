@@ -14,8 +14,8 @@ from netdp.peers.messages import (
     Held,
     Hello,
     Item,
+    ItemKind,
     Key,
-    Kind,
     Pull,
     decode,
     encode,
@@ -26,7 +26,7 @@ from netdp.peers.messages import (
 )
 
 numbers = st.integers(0, 2**32 - 1)
-keys = st.builds(Key, st.sampled_from(Kind), numbers, numbers, numbers)
+keys = st.builds(Key, st.sampled_from(ItemKind), numbers, numbers, numbers)
 key_lists = st.lists(keys, max_size=5).map(tuple)
 proofs = st.lists(st.builds(Held, keys, st.binary(max_size=32), st.binary(max_size=64)), max_size=3).map(tuple)
 messages = st.one_of(
@@ -62,7 +62,7 @@ def test_unknown_kinds_are_refused():
 
 
 def test_kinds_are_those_of_the_wire():
-    assert {kind.name: int(kind) for kind in Kind} == {
+    assert {kind.name: int(kind) for kind in ItemKind} == {
         name: number for name, number in wire.Kind.items() if name != "NONE"
     }
 

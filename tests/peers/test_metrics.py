@@ -8,27 +8,27 @@ from collections import Counter
 import pytest
 
 from netdp.errors import InvalidValue, Refused
-from netdp.peers.messages import Done, Hello, Item, Key, Kind
+from netdp.peers.events import CODES, Sentence
+from netdp.peers.exchange import Reason
+from netdp.peers.messages import Done, Hello, Item, ItemKind, Key
 from netdp.peers.meter import Meter
 from netdp.peers.metrics import Collector, Spent, shown, where
-from netdp.peers.reasons import REASONS
-from netdp.peers.rejections import Reason
 
 
 def scraped(collector):
     with shown(collector, "127.0.0.1", 0) as port:
-        text = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60).read().decode()
+        text = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=300).read().decode()
     return {line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if line[0] != "#"}
 
 
 def test_counts_by_direction_kind_and_reason():
     meter = Meter(100.0)
-    meter.frame("out", 500, [Hello(b"s" * 32, "1"), Item(Key(Kind.CONTRIBUTION, 1, 0), b"secret body")])
+    meter.frame("out", 500, [Hello(b"s" * 32, "1"), Item(Key(ItemKind.CONTRIBUTION, 1, 0), b"secret body")])
     meter.frame("in", 70, [Done(1, b"digest")])
-    for text in ("it runs another study (x)", "17.25 is the value of row 3"):
+    for text in (Sentence.OTHER_STUDY(theirs="x", ours="y"), "17.25 is the value of row 3"):
         meter.event({"event": "refused", "peer": "birch", "reason": text}, 103.0)
     meter.event({"event": "linked", "peer": "birch"}, 104.0)
-    meter.event({"event": "lost", "peer": "birch", "reason": "replaced by a newer connection"}, 105.0)
+    meter.event({"event": "lost", "peer": "birch", "reason": Sentence.REPLACED()}, 105.0)
     rejections = Counter({Reason.SIGNATURE: 4})
     found = scraped(Collector(meter, rejections=rejections, starts=lambda: 3, now=lambda: 110.0))
     assert found['netdp_frame_bytes_total{direction="out"}'] == 500
@@ -45,7 +45,7 @@ def test_counts_by_direction_kind_and_reason():
     text = " ".join(found)
     assert "birch" not in text
     assert "17.25" not in text
-    assert set(re.findall('reason="([^"]*)"', text)) <= REASONS
+    assert set(re.findall('reason="([^"]*)"', text)) <= CODES
 
 
 def test_progress_is_whatever_changes():
@@ -71,7 +71,8 @@ def test_what_the_ledger_says_is_computed_once_per_row():
     ledger = Ledger()
     spent = Spent(ledger, 1e-6, "party")
     assert spent() == (0, {1: 0.0, 2: 0.0, 3: 0.0})
-    from netdp.peers.ledger.entries import Entry, total
+    from netdp.peers.ledger.entries import Entry
+    from netdp.peers.ledger.entries import spent as spent_on
 
     loss = {"kind": "masked-sum", "share": 10**6, "distance": 300, "dimension": 1}
     ledger.rows = [Entry("2026-01-01", 64 * "a", "s", 1, ("ann", "bob", "cy"), "ann", "record", 1e-6, loss)]
@@ -79,7 +80,7 @@ def test_what_the_ledger_says_is_computed_once_per_row():
     assert found["netdp_ledger_rows"] == 1
     assert math.isinf(found['netdp_ledger_epsilon{against="1",unit="party"}'])
     one = Spent(ledger, 1e-6, "record")()[1][1]
-    assert one == float(total(ledger.rows, 1, "record").epsilon(1e-6)) > 0
+    assert one == spent_on(ledger.rows, 1, "record", 1e-6).epsilon > 0
 
 
 def test_others_do_not_see_it_unless_told():

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from netdp.cli.peer_life import Watchers
-from netdp.cli.peer_words import Progress
+from netdp.cli.peer_progress import Progress, Watchers
+from netdp.peers.events import Log, RotatingFile
 from netdp.peers.ledger.store import Store
-from netdp.peers.log import Log, RotatingFile
 from netdp.peers.messages import Item, decode
 from netdp.peers.metrics import Collector, Spent, shown
 from netdp.peers.peer import prepare
@@ -58,7 +57,7 @@ class Run:
             for peer, watchers, port in zip(self.peers, self.watchers, ports, strict=True):
                 watchers.refresh(peer)
                 page = await asyncio.to_thread(
-                    lambda port=port: urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60).read()
+                    lambda port=port: urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=300).read()
                 )
                 self.pages.append(page.decode())
                 watchers.end(0, 1)

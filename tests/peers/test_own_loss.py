@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from netdp.peers import learner as learners
-from netdp.peers.spreads import descent
+from netdp.families.masked import peer as learners
+from netdp.families.masked import peer_descent as descent
 
 sys.path.append(str(Path(__file__).parent))
 

@@ -1,6 +1,6 @@
 """Parties in a world of lost links and sudden deaths: the right answer or a clean end, and never two contributions.
 
-What must hold: docs/guarantees.md#real-peers.
+What must hold: docs/proofs/peers.md#real-peers.
 """
 
 import importlib.util
@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from netdp import graphs
-from netdp.peers.messages import Announce, Done, Hello, Item, Key, Kind, Pull, roster_body
-from netdp.peers.spreads.base import Answer
+from netdp.peers.messages import Announce, Done, Hello, Item, ItemKind, Key, Pull, roster_body
+from netdp.peers.spread import SpreadResult
 from netdp.peers.terms import Ended
 
 _spec = importlib.util.spec_from_file_location("world", Path(__file__).parent / "world.py")
@@ -98,7 +98,7 @@ def test_vanished_after_sending_costs_nothing():
 
     def watch(u, to, messages):
         if u == 3 and any(
-            isinstance(m, Item) and m.key.kind == Kind.CONTRIBUTION and m.key.author == 3 for m in messages
+            isinstance(m, Item) and m.key.kind == ItemKind.CONTRIBUTION and m.key.author == 3 for m in messages
         ):
             world.at(0.06, world.kill, 3)
 
@@ -116,7 +116,7 @@ def test_vanished_before_sending_costs_an_attempt(spread):
     def watch(u, to, messages):
         return (
             "kill"
-            if u == 3 and any(isinstance(m, Item) and m.key.kind == Kind.CONTRIBUTION for m in messages)
+            if u == 3 and any(isinstance(m, Item) and m.key.kind == ItemKind.CONTRIBUTION for m in messages)
             else None
         )
 
@@ -172,7 +172,9 @@ def test_attempts_used_up():
     original = world.kill
     world.kill = lambda u, back=None: original(u)
     world.watch = lambda u, to, messages: (
-        "kill" if u == 1 and any(isinstance(m, Item) and m.key.kind == Kind.CONTRIBUTION for m in messages) else None
+        "kill"
+        if u == 1 and any(isinstance(m, Item) and m.key.kind == ItemKind.CONTRIBUTION for m in messages)
+        else None
     )
     everybody(world).run(alive=[0, 2, 3])
     assert all("used up; missing: 1" in world.outcomes[u].reason for u in (0, 2, 3))
@@ -183,7 +185,7 @@ def test_a_restored_backup_takes_back_what_it_said():
     world = World(graphs.ring(4), patience=30.0)
 
     def watch(u, to, messages):
-        if u == 1 and any(isinstance(m, Item) and m.key == Key(Kind.CONTRIBUTION, 1, 1) for m in messages):
+        if u == 1 and any(isinstance(m, Item) and m.key == Key(ItemKind.CONTRIBUTION, 1, 1) for m in messages):
             world.at(0.051, forget)
             world.watch = None
 
@@ -213,12 +215,12 @@ def lone_party(n=4, **settings):
 
 
 def vote(author, attempt, roster):
-    return signed(Key(Kind.VOTE, attempt, author), roster_body(roster))
+    return signed(Key(ItemKind.VOTE, attempt, author), roster_body(roster))
 
 
 def test_who_holds_the_answer_and_left_keeps_nobody_waiting():
     _, party = lone_party(3)
-    party.resume(Answer(1, (0, 1, 2), np.zeros(1), b"d"), [], {})
+    party.resume(SpreadResult(1, (0, 1, 2), np.zeros(1), b"d"), [], {})
     party.received(1, [Done(1, b"d")], 1.0)
     party.lost(1, 1.0)
     assert not party.may_leave
@@ -244,16 +246,16 @@ def test_a_roster_that_is_too_small_is_refused():
 @pytest.mark.parametrize(
     ("item", "words"),
     [
-        (Item(Key(Kind.VOTE, 1, 2), roster_body((0, 1, 2, 3)), b"forged"), "signature"),
-        (signed(Key(Kind.VOTE, 99, 2), roster_body((0, 1, 2, 3))), "belongs to no attempt"),
-        (signed(Key(Kind.CONTRIBUTION, 1, 7), b"x"), "belongs to no attempt or party"),
-        (signed(Key(Kind.CONTRIBUTION, 1, 2, 5), b"x"), "belongs to no attempt or party"),
-        (signed(Key(Kind.CONTRIBUTION, 1, 2), b"x" * 10**7), "belongs to no attempt or party"),
-        (Item(Key(Kind.STATE, 1, 2, 1), bytes(8)), "came over a link of party 1"),
-        (signed(Key(Kind.VOTE, 1, 2), b"xyz"), "no list of parties"),
-        (signed(Key(Kind.VOTE, 1, 2), roster_body((0, 2, 1, 3))), "not in increasing order"),
-        (signed(Key(Kind.VOTE, 1, 2), roster_body((0, 1, 3))), "cannot be part of"),
-        (signed(Key(Kind.VOTE, 1, 2), roster_body((0, 1, 2, 9))), "cannot be part of"),
+        (Item(Key(ItemKind.VOTE, 1, 2), roster_body((0, 1, 2, 3)), b"forged"), "signature"),
+        (signed(Key(ItemKind.VOTE, 99, 2), roster_body((0, 1, 2, 3))), "belongs to no attempt"),
+        (signed(Key(ItemKind.CONTRIBUTION, 1, 7), b"x"), "belongs to no attempt or party"),
+        (signed(Key(ItemKind.CONTRIBUTION, 1, 2, 5), b"x"), "belongs to no attempt or party"),
+        (signed(Key(ItemKind.CONTRIBUTION, 1, 2), b"x" * 10**7), "belongs to no attempt or party"),
+        (Item(Key(ItemKind.STATE, 1, 2, 1), bytes(8)), "came over a link of party 1"),
+        (signed(Key(ItemKind.VOTE, 1, 2), b"xyz"), "no list of parties"),
+        (signed(Key(ItemKind.VOTE, 1, 2), roster_body((0, 2, 1, 3))), "not in increasing order"),
+        (signed(Key(ItemKind.VOTE, 1, 2), roster_body((0, 1, 3))), "cannot be part of"),
+        (signed(Key(ItemKind.VOTE, 1, 2), roster_body((0, 1, 2, 9))), "cannot be part of"),
     ],
 )
 def test_nonsense_is_ignored_and_noted(item, words):
@@ -281,6 +283,25 @@ def test_a_split_roster_gets_nothing_from_those_outside_it():
         party.received(v, [vote(v, 1, (1, 2, 3))], 0.1)
     party.tick(5.0)
     assert world.books[0].spent == []
+
+
+@pytest.mark.parametrize("attempts", [1, 2])
+def test_no_contribution_beyond_those_that_the_study_allows(attempts):
+    """An old folder: others hand back our votes and contributions of so many attempts, and seal one attempt more with us."""
+    world, party = lone_party(attempts=attempts, absent=1)
+    everyone = (0, 1, 2, 3)
+    for attempt in range(1, attempts + 1):
+        party.received(
+            1, [vote(0, attempt, everyone)] if Key(ItemKind.VOTE, attempt, 0) not in party._held else [], 0.1
+        )
+        party.received(1, [signed(Key(ItemKind.CONTRIBUTION, attempt, 0), bytes(40))], 0.1)
+    assert len(world.books[0].spent) == attempts
+    one_more = attempts + 1
+    party.received(1, [vote(u, one_more, everyone) for u in everyone], 0.2)
+    assert party.attempt == one_more
+    assert party._sealed[one_more] == everyone
+    assert len(world.books[0].spent) == attempts
+    assert f"all {attempts} attempts that the study allows are used up" in party.outcome.reason
 
 
 def test_another_study_or_format_is_not_talked_to():
@@ -320,7 +341,7 @@ def test_wrong_states_lead_to_flooding_and_the_right_sum():
 
     def watch(u, to, messages):
         for i, m in enumerate(messages):
-            if u == 1 and isinstance(m, Item) and m.key.kind == Kind.STATE and m.key.index == 3:
+            if u == 1 and isinstance(m, Item) and m.key.kind == ItemKind.STATE and m.key.index == 3:
                 messages[i] = Item(m.key, (np.frombuffer(m.body) * 1.7).tobytes())
 
     world.watch = watch
@@ -330,7 +351,7 @@ def test_wrong_states_lead_to_flooding_and_the_right_sum():
 
 def test_what_is_announced_and_does_not_come_is_asked_of_another():
     _, party = lone_party()
-    key = Key(Kind.CONTRIBUTION, 1, 3)
+    key = Key(ItemKind.CONTRIBUTION, 1, 3)
     for liar in (1, 2):
         party.received(liar, [Announce((key,))], 0.0)
     assert party.outbox() == [(1, Pull((key,)))]

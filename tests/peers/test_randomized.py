@@ -1,4 +1,4 @@
-"""Randomized gossip by running parties: own clocks, deaths anywhere, hostile company (docs/guarantees.md#dithered-exchanges)."""
+"""Randomized gossip by running parties: own clocks, deaths anywhere, hostile company (docs/proofs/gossip.md#dithered-exchanges)."""
 
 import asyncio
 import importlib.util
@@ -9,23 +9,24 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from netdp import account, graphs, simulate
+from netdp import graphs, simulate
 from netdp.errors import InvalidValue, NetdpError, Refused
+from netdp.families.gossip import simulate as simulated
+from netdp.families.gossip.diary import Chance, Decision, Diary, What
+from netdp.families.gossip.logs import ExchangeLogs
+from netdp.families.gossip.peer_exchanges import learned_in
+from netdp.families.gossip.peer_randomized import Pace
+from netdp.families.gossip.protocol import LARGEST
 from netdp.peers.identity import Identity
-from netdp.peers.learned import learned_in
 from netdp.peers.ledger.store import Store
-from netdp.peers.messages import Item, Key, Kind, decode
+from netdp.peers.messages import Item, ItemKind, Key, decode
+from netdp.peers.outcome import UpResult
 from netdp.peers.peer import Peer
-from netdp.peers.spreads.base import Moment
-from netdp.peers.spreads.diary import Chance, Diary, Entry, What
-from netdp.peers.spreads.randomized import Pace
+from netdp.peers.spread import Moment
 from netdp.peers.study import Study
 from netdp.peers.study.task import Task
 from netdp.peers.transport.memory import MemoryNetwork, VirtualClock
-from netdp.peers.up import UpResult
-from netdp.protocols.exchange import LARGEST
-from netdp.simulate import randomized as simulated
-from netdp.views import ExchangeLogs
+from netdp.protocols.accounting import account
 
 _spec = importlib.util.spec_from_file_location("exchanges", Path(__file__).parent / "exchanges.py")
 _exchanges = importlib.util.module_from_spec(_spec)
@@ -219,8 +220,8 @@ def test_two_processes_in_one_folder_stop():
     one.go()
     other = one.book.spread(1, (0, 1, 2, 3))
     other.advance({}, Moment(0.0, EVERYBODY))
-    one.hear(Kind.OFFER, 0, 0)
-    offer = {Key(Kind.OFFER, 1, 1): Item(Key(Kind.OFFER, 1, 1), b"")}
+    one.hear(ItemKind.OFFER, 0, 0)
+    offer = {Key(ItemKind.OFFER, 1, 1): Item(Key(ItemKind.OFFER, 1, 1), b"")}
     with pytest.raises(NetdpError, match="two processes"):
         other.advance(offer, Moment(0.0, EVERYBODY))
 
@@ -236,26 +237,26 @@ def test_what_was_never_offered_or_asked_is_ignored():
     one = Alone()
     one.go()
     before = one.state
-    for kind in (Kind.ACCEPT, Kind.STATE):
+    for kind in (ItemKind.ACCEPT, ItemKind.STATE):
         for index in (0, 1, 2):
             assert one.hear(kind, 0, index, numbers(10**9)) == []
     assert one.state == before
     # an answer that was there before the offer was made counts as the answer, nothing worse
     offer = one.go(after=5.0)
-    assert offer[0][1] == Kind.OFFER
+    assert offer[0][1] == ItemKind.OFFER
 
 
 def test_offers_are_answered_once_and_in_order():
     one = Alone(wakes=1)
-    assert one.hear(Kind.OFFER, 0, 2) == [(0, Kind.ACCEPT, 2, 8)]
-    assert one.hear(Kind.OFFER, 1, 0) == [(1, Kind.ACCEPT, 0, 0)]  # busy
-    assert one.hear(Kind.OFFER, 0, 1) == []  # older than one that was answered
-    assert one.hear(Kind.STATE, 0, 1, numbers(5)) == []  # not the one that was taken up
-    assert one.hear(Kind.STATE, 1, 0, numbers(5)) == []
+    assert one.hear(ItemKind.OFFER, 0, 2) == [(0, ItemKind.ACCEPT, 2, 8)]
+    assert one.hear(ItemKind.OFFER, 1, 0) == [(1, ItemKind.ACCEPT, 0, 0)]  # busy
+    assert one.hear(ItemKind.OFFER, 0, 1) == []  # older than one that was answered
+    assert one.hear(ItemKind.STATE, 0, 1, numbers(5)) == []  # not the one that was taken up
+    assert one.hear(ItemKind.STATE, 1, 0, numbers(5)) == []
     before = one.state
-    assert one.hear(Kind.STATE, 0, 2, numbers(before[0] + 10)) == []
+    assert one.hear(ItemKind.STATE, 0, 2, numbers(before[0] + 10)) == []
     assert one.state == [before[0] + 5]
-    assert one.hear(Kind.STATE, 0, 2, numbers(before[0] + 999)) == []  # again: nothing
+    assert one.hear(ItemKind.STATE, 0, 2, numbers(before[0] + 999)) == []  # again: nothing
     assert one.state == [before[0] + 5]
     assert one.spread.realised["deeds"] == [["accepted", 0, 2], ["heard", 0, 2]]
 
@@ -264,16 +265,16 @@ def test_who_does_not_answer_is_declined_until_it_does():
     one = Alone(wakes=1)
     one.go()
     one.spread._next = 1e9
-    assert one.hear(Kind.OFFER, 0, 0) == [(0, Kind.ACCEPT, 0, 8)]
+    assert one.hear(ItemKind.OFFER, 0, 0) == [(0, ItemKind.ACCEPT, 0, 8)]
     assert one.go(after=one.world.pace.answer) == []  # not waited for any longer
-    assert one.hear(Kind.OFFER, 0, 1) == [(0, Kind.ACCEPT, 1, 0)]
-    assert one.hear(Kind.OFFER, 1, 0) == [(1, Kind.ACCEPT, 0, 8)]
+    assert one.hear(ItemKind.OFFER, 0, 1) == [(0, ItemKind.ACCEPT, 1, 0)]
+    assert one.hear(ItemKind.OFFER, 1, 0) == [(1, ItemKind.ACCEPT, 0, 8)]
     held = one.state[0]
-    assert one.hear(Kind.STATE, 0, 0, numbers(one_sent(one, 0, 0) + 100)) == []  # late: half of the difference
+    assert one.hear(ItemKind.STATE, 0, 0, numbers(one_sent(one, 0, 0) + 100)) == []  # late: half of the difference
     assert one.state == [held + 50]
-    assert one.hear(Kind.STATE, 1, 0, b"") == []  # withdrawn
+    assert one.hear(ItemKind.STATE, 1, 0, b"") == []  # withdrawn
     assert one.state == [held + 50]
-    assert one.hear(Kind.OFFER, 0, 2) == [(0, Kind.ACCEPT, 2, 8)]
+    assert one.hear(ItemKind.OFFER, 0, 2) == [(0, ItemKind.ACCEPT, 2, 8)]
 
 
 def test_it_never_wants_to_be_woken_in_the_past():
@@ -281,12 +282,12 @@ def test_it_never_wants_to_be_woken_in_the_past():
     one = Alone(wakes=1)
     one.go()
     one.spread.diary.offers = 1  # ours is spent
-    one.hear(Kind.OFFER, 0, 0)
+    one.hear(ItemKind.OFFER, 0, 0)
     one.go(after=one.world.pace.answer)  # not waited for any longer, and still unheard
     for other in (0, 1, 2):
-        one.hear(Kind.THROUGH, other)
+        one.hear(ItemKind.THROUGH, other)
     one.go(after=0.9 * one.world.pace.answer)
-    assert one.hear(Kind.OFFER, 1, 0) == [(1, Kind.ACCEPT, 0, 8)]
+    assert one.hear(ItemKind.OFFER, 1, 0) == [(1, ItemKind.ACCEPT, 0, 8)]
     one.go(after=0.2 * one.world.pace.answer)
     assert one.spread.answer is None
     assert one.spread.wake > one.now
@@ -299,23 +300,23 @@ def test_after_a_restart_it_says_again_what_was_never_answered():
     one = Alone(wakes=1)
     one.go()
     one.spread._next = 1e9
-    assert one.hear(Kind.OFFER, 0, 0) == [(0, Kind.ACCEPT, 0, 8)]
+    assert one.hear(ItemKind.OFFER, 0, 0) == [(0, ItemKind.ACCEPT, 0, 8)]
     one.go(after=one.world.pace.answer)
-    assert one.hear(Kind.OFFER, 0, 1) == [(0, Kind.ACCEPT, 1, 0)]
+    assert one.hear(ItemKind.OFFER, 0, 1) == [(0, ItemKind.ACCEPT, 1, 0)]
     before, one.said = {item.key: item.body for _, item in one.said}, []
     one.spread, one.held = one.book.spread(1, (0, 1, 2, 3)), {}
-    assert sorted(one.go()) == [(0, Kind.ACCEPT, 0, 8), (0, Kind.ACCEPT, 1, 0)]
+    assert sorted(one.go()) == [(0, ItemKind.ACCEPT, 0, 8), (0, ItemKind.ACCEPT, 1, 0)]
     assert {item.key: item.body for _, item in one.said} == before  # the same bytes
-    assert one.hear(Kind.STATE, 0, 0, numbers(one_sent(one, 0, 0))) == []
+    assert one.hear(ItemKind.STATE, 0, 0, numbers(one_sent(one, 0, 0))) == []
     one.spread, one.held, one.said = one.book.spread(1, (0, 1, 2, 3)), {}, []
-    assert one.go() == [(0, Kind.ACCEPT, 1, 0)]  # answered by now
+    assert one.go() == [(0, ItemKind.ACCEPT, 1, 0)]  # answered by now
 
 
 def one_sent(one, to, index):
     return next(
         int.from_bytes(item.body, "little", signed=True)
         for other, item in one.said
-        if other == to and item.key.kind == Kind.ACCEPT and item.key.index == index
+        if other == to and item.key.kind == ItemKind.ACCEPT and item.key.index == index
     )
 
 
@@ -323,18 +324,18 @@ def test_huge_numbers_stop_nobody_and_never_leave():
     one = Alone(wakes=1, refresh=0.0)
     one.spread._pace = Pace(1e6, 1.0, 1e5)
     for index in range(3):
-        assert one.hear(Kind.OFFER, 0, index)
-        one.hear(Kind.STATE, 0, index, numbers(LARGEST))
+        assert one.hear(ItemKind.OFFER, 0, index)
+        one.hear(ItemKind.STATE, 0, index, numbers(LARGEST))
     assert abs(one.state[0]) <= LARGEST
     # a late answer whose difference would go beyond: it is left out
-    assert one.hear(Kind.OFFER, 1, 0) == [(1, Kind.ACCEPT, 0, 8)]
+    assert one.hear(ItemKind.OFFER, 1, 0) == [(1, ItemKind.ACCEPT, 0, 8)]
     one.go(after=2.0)
     for index in range(3, 60):
-        if one.hear(Kind.OFFER, 0, index)[0][3]:
-            one.hear(Kind.STATE, 0, index, numbers(LARGEST))
+        if one.hear(ItemKind.OFFER, 0, index)[0][3]:
+            one.hear(ItemKind.STATE, 0, index, numbers(LARGEST))
     before = one.state[0]
     one.spread.diary.unheard[1] = (0, np.array([-LARGEST]))  # as if it had sent something very small then
-    one.hear(Kind.STATE, 1, 0, numbers(LARGEST))
+    one.hear(ItemKind.STATE, 1, 0, numbers(LARGEST))
     assert one.state[0] == before
     assert one.spread._is_large
 
@@ -344,10 +345,10 @@ def test_a_crossing_offer_of_a_smaller_number_stands():
     one.go()
     (offer,) = one.go(after=30.0)[:1] or one.go(after=30.0)[:1]
     to = offer[0]
-    assert offer[1] == Kind.OFFER
-    assert one.hear(Kind.OFFER, to, 0) == [(to, Kind.ACCEPT, 0, 8)]  # 3 is the largest number of all
-    assert one.hear(Kind.ACCEPT, to, 0, b"") == []
-    assert one.hear(Kind.STATE, to, 0, numbers(0)) == []
+    assert offer[1] == ItemKind.OFFER
+    assert one.hear(ItemKind.OFFER, to, 0) == [(to, ItemKind.ACCEPT, 0, 8)]  # 3 is the largest number of all
+    assert one.hear(ItemKind.ACCEPT, to, 0, b"") == []
+    assert one.hear(ItemKind.STATE, to, 0, numbers(0)) == []
     assert one.spread.realised["deeds"] == [["accepted", to, 0], ["heard", to, 0]]
 
 
@@ -357,12 +358,12 @@ def test_noise_follows_from_the_whole_diary():
         said = [one.write(entry) for entry in entries]
         return one, [item.body for _, item in filter(None, said)]
 
-    first = (Entry(What.ACCEPTED, 1, 0), Entry(What.HEARD, 1, 0, numbers(50)))
-    _, said = diary(*first, Entry(What.ACCEPTED, 2, 0))
-    _, same = diary(*first, Entry(What.ACCEPTED, 2, 0))
+    first = (Decision(What.ACCEPTED, 1, 0), Decision(What.HEARD, 1, 0, numbers(50)))
+    _, said = diary(*first, Decision(What.ACCEPTED, 2, 0))
+    _, same = diary(*first, Decision(What.ACCEPTED, 2, 0))
     assert said == same
     assert said[0] == numbers(100)  # the first send carries the noise that was drawn with the value
-    _, different = diary(first[0], Entry(What.HEARD, 1, 0, numbers(51)), Entry(What.ACCEPTED, 2, 0))
+    _, different = diary(first[0], Decision(What.HEARD, 1, 0, numbers(51)), Decision(What.ACCEPTED, 2, 0))
     fresh = [int.from_bytes(s[-1], "little", signed=True) - 75 for s in (said, different)]
     assert fresh[0] != fresh[1]
     assert 1 < abs(fresh[0]) < 2**14
@@ -377,7 +378,7 @@ def test_noise_follows_from_the_whole_diary():
 def test_a_diary_that_cannot_be_read_stops_the_party():
     for body in (b"", b"\x09" + bytes(8), b"x"):
         with pytest.raises(NetdpError, match="cannot be read"):
-            Entry.from_bytes(body)
+            Decision.from_bytes(body)
 
 
 # ── whole peers ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -453,7 +454,7 @@ def test_whole_peers_come_to_an_answer(ran):
         world.books[u].secret = secret
         for to, frame in frames(home / f"{u}.frames"):
             for message in decode(frame):
-                if isinstance(message, Item) and message.key.kind in (Kind.ACCEPT, Kind.STATE):
+                if isinstance(message, Item) and message.key.kind in (ItemKind.ACCEPT, ItemKind.STATE):
                     world._note(u, to, message)
     logs = ExchangeLogs(5, {u: one["realised"]["deeds"] for u, one in enumerate(told)})
     state, noises, _, _ = world.replayed(logs)
@@ -518,14 +519,19 @@ def test_bodies_that_no_honest_party_sends_are_illegible(ran):
     running, protocol = ran[0].running, ran[0].protocol()
     most = running.largest
     assert 16 * protocol.sigma < most * protocol.step < 100 * protocol.sigma
-    legible = [(Kind.STATE, b""), (Kind.ACCEPT, numbers(-most)), (Kind.STATE, numbers(most)), (Kind.OFFER, b"")]
+    legible = [
+        (ItemKind.STATE, b""),
+        (ItemKind.ACCEPT, numbers(-most)),
+        (ItemKind.STATE, numbers(most)),
+        (ItemKind.OFFER, b""),
+    ]
     for kind, body in legible:
         assert running.is_legible(Item(Key(kind, 1, 0), body))
     for body in (b"\x00", numbers(1, 2), numbers(most + 1), numbers(LARGEST), numbers(-(2**63))):
-        assert not running.is_legible(Item(Key(Kind.STATE, 1, 0), body))
-        assert not running.is_legible(Item(Key(Kind.ACCEPT, 1, 0), body))
-    assert running.longest()[Kind.OFFER] == running.longest()[Kind.THROUGH] == 0
-    assert Kind.TOKEN not in running.longest()
+        assert not running.is_legible(Item(Key(ItemKind.STATE, 1, 0), body))
+        assert not running.is_legible(Item(Key(ItemKind.ACCEPT, 1, 0), body))
+    assert running.longest()[ItemKind.OFFER] == running.longest()[ItemKind.THROUGH] == 0
+    assert ItemKind.TOKEN not in running.longest()
 
 
 def test_studies_are_planned_and_checked():

@@ -2,7 +2,7 @@
 
 The peers live in memory, on a virtual clock; their folders are those that `netdp up --folder DIR --record DIR` leaves behind.
 
-docs/guarantees.md#recordings.
+docs/proofs/audit.md#recordings.
 """
 
 import shutil
@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from netdp.errors import FileFormatError, InvalidValue
-from netdp.peers.audits.recorded import frames_in, keep_beside, read_recording, read_recordings, view_of
 from netdp.peers.identity import Identity
-from netdp.peers.messages import Hello, Item, Kind
+from netdp.peers.messages import Hello, Item, ItemKind
+from netdp.peers.recordings.recording import frames_in, keep_beside, read_recording, read_recordings, view_of
 from netdp.peers.study import Task
 
 sys.path.append(str(Path(__file__).parent))
@@ -72,7 +72,7 @@ def test_a_coalition_holds_its_own_frames_and_opens_its_own_homes_only(sound, mo
     assert view.items
     assert all(2 in (one.sender, one.to) for one in view.items)
     # flooded: it holds what everybody published, though two of them are no neighbours of it
-    assert set(view.bodies(Kind.CONTRIBUTION, 1)) == {(u, 0) for u in range(4)}
+    assert set(view.bodies(ItemKind.CONTRIBUTION, 1)) == {(u, 0) for u in range(4)}
 
 
 def test_keys_of_somebody_else_are_refused(sound):
@@ -206,4 +206,4 @@ def test_study_and_data_are_kept_beside_the_frames(sound, tmp_path):
 def test_items_know_who_made_them(sound):
     recording = read_recording(sound)
     assert all(isinstance(one.item, Item) for one in recording.items)
-    assert {one.item.key.kind for one in recording.items} == {Kind.VOTE, Kind.CONTRIBUTION}
+    assert {one.item.key.kind for one in recording.items} == {ItemKind.VOTE, ItemKind.CONTRIBUTION}

@@ -11,14 +11,22 @@ import pytest
 from scipy import stats
 
 from netdp import graphs
+from netdp.families.shuffle.reports import (
+    DROPPED,
+    Reports,
+    Total,
+    count,
+    cuts_bytes,
+    expected_empty,
+    hop,
+    pick,
+    take_cuts,
+)
+from netdp.families.shuffle.simulate import collect
 from netdp.mechanisms import RandomizedResponse
-from netdp.peers.hops import hop, pick
-from netdp.peers.reports import DROPPED, Reports, Total, count, cuts_bytes, expected_empty, take_cuts
-from netdp.peers.sealed import SEAL, seal, unseal
-from netdp.peers.streams import Words
+from netdp.peers.streams import SEAL, Words, seal, unseal
 from netdp.peers.study import Task
 from netdp.protocols import Shuffle
-from netdp.simulate.collect import collect
 
 sys.path.append(str(Path(__file__).parent))
 
@@ -260,7 +268,7 @@ def test_a_task_that_is_no_number_and_no_cell_is_refused():
 
 @pytest.mark.parametrize("reporting", ["all", "single"])
 def test_answers_have_the_distribution_of_the_simulators(reporting):
-    """The steps of peers, run many times without wires, against `netdp.simulate.collect` of the same study."""
+    """The steps of peers, run many times without wires, against `netdp.families.shuffle.simulate` of the same study."""
     values, graph = [0, 0, 0, 1, 2, 2], graphs.complete(6)
     reports = Reports(shuffled.HISTOGRAM, 2.0, 1.0)
     protocol = Shuffle(graph, 4, 2.0, reporting=reporting)

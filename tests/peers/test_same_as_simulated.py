@@ -8,20 +8,22 @@ import asyncio
 import numpy as np
 import pytest
 
+from netdp.families.gossip import simulate as simulated_gossip
+from netdp.families.gossip.protocol import gossip_steps
+from netdp.families.masked.protocol import opened, quantised
+from netdp.families.masked.simulate import publish, spread
+from netdp.families.token import simulate as simulated_tokens
+from netdp.families.token.ring import ring_steps
 from netdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from netdp.peers.identity import Identity
 from netdp.peers.ledger.store import Store
+from netdp.peers.outcome import transcript_of
 from netdp.peers.peer import Peer
 from netdp.peers.streams import context, noise_words
 from netdp.peers.study import Study
 from netdp.peers.study.task import Task
 from netdp.peers.transport.memory import MemoryNetwork, VirtualClock
-from netdp.peers.up import transcript_of
-from netdp.protocols.masked_steps import opened, quantised
-from netdp.simulate import gossip as simulated_gossip
-from netdp.simulate import simulate
-from netdp.simulate import tokens as simulated_tokens
-from netdp.simulate.masked import publish, spread
+from netdp.protocols import simulate
 
 NAMES = tuple(f"p{u}" for u in range(6))
 EVERYBODY = tuple(range(6))
@@ -91,7 +93,7 @@ def test_masked_sums_agree_to_the_last_bit(identities, tmp_path, way):
 def test_a_ring_agrees(identities, tmp_path, monkeypatch):
     study, values, told, drawn = run_peers(identities, tmp_path, kind="ring-sum")
     p = study.protocol()
-    steps = np.array([added[0] for added in drawn]) - simulated_tokens.ring_steps(p, values)[:, 0]
+    steps = np.array([added[0] for added in drawn]) - ring_steps(p, values)[:, 0]
     noise = iter(steps)  # the only noise of a user that a single round has, closing noise inside
 
     def replay(*_):
@@ -108,7 +110,7 @@ def test_gossip_agrees(identities, tmp_path, monkeypatch):
     study, values, told, drawn = run_peers(identities, tmp_path, kind="gossip")
     p = study.protocol()
     numbers = np.array(drawn).reshape(6, p.rounds)
-    numbers[:, 0] -= simulated_gossip.gossip_steps(p, values)[:, 0]
+    numbers[:, 0] -= gossip_steps(p, values)[:, 0]
     rounds = iter(numbers.T)
     monkeypatch.setattr(simulated_gossip, "discrete", lambda seed: lambda variance, size: next(rounds))
     run = simulate(p, values, seed=0)

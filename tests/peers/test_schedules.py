@@ -1,6 +1,6 @@
 """Random schedules in virtual time: what is asked of each stands in `trials.py`; thousands: `python benchmarks/schedules.py`.
 
-What must hold: docs/guarantees.md#real-peers.
+What must hold: docs/proofs/peers.md#real-peers.
 """
 
 import sys
@@ -9,13 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from netdp.families.token import peer_ring as rings
 from netdp.peers.ledger.store import Store
-from netdp.peers.spreads import ring as rings
 
 sys.path.append(str(Path(__file__).parent))
 
 import matrix
 import trials
+
+from netdp.families.token.ring import ring_add
 
 SEEDS = 24
 
@@ -49,7 +51,7 @@ def problems(row, seeds=8):
 
 
 def test_a_party_that_counts_twice_is_noticed(monkeypatch):
-    add = rings.ring_add
+    add = ring_add
     monkeypatch.setattr(rings, "ring_add", lambda token, own: add(add(token, own), own))
     assert any("AssertionError" in problem for problem in problems("ring-sum"))
 

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from netdp.errors import InvalidValue
-from netdp.peers.sealed import ENVELOPE, SEAL, Envelopes, seal, unseal
+from netdp.peers.streams import ENVELOPE, SEAL, Envelopes, seal, unseal
 
 STUDY, ROSTER = b"s" * 32, (0, 1, 2)
 

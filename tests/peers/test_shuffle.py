@@ -1,6 +1,6 @@
 """Network shuffling by whole peers: the answer, the walks, deaths, what the curator and the server get to see.
 
-Proof: docs/guarantees.md#shuffling-peers.
+Proof: docs/proofs/shuffle.md#shuffling-peers.
 """
 
 import asyncio
@@ -15,11 +15,10 @@ import numpy as np
 import pytest
 
 from netdp.errors import Refused
-from netdp.peers.hops import hop, pick, unpacked
+from netdp.families.shuffle.reports import cuts_bytes, expected_empty, hop, pick, take_cuts, unpacked
 from netdp.peers.ledger.entries import total
-from netdp.peers.messages import Item, Kind, decode, encode, roster_digest
-from netdp.peers.reports import cuts_bytes, expected_empty, take_cuts
-from netdp.peers.sealed import unseal
+from netdp.peers.messages import Item, ItemKind, decode, encode, roster_digest
+from netdp.peers.streams import unseal
 
 sys.path.append(str(Path(__file__).parent))
 
@@ -171,16 +170,16 @@ def test_what_the_curator_is_sent_names_no_origin(runs, mode):
             if not isinstance(message, Item):
                 continue
             key = message.key
-            if key.kind == Kind.CONTRIBUTION:
+            if key.kind == ItemKind.CONTRIBUTION:
                 assert message.body == digest  # nothing about the report
-            elif key.kind == Kind.BUNDLE and key.index == rounds + 1:
+            elif key.kind == ItemKind.BUNDLE and key.index == rounds + 1:
                 assert key.author == source
                 reports = handed(company)[source]
                 assert message.body == bytes(4) + b"".join(sorted(reports))
                 assert {len(one) for one in reports} <= {size}
             else:
-                in_the_server = bool(company.study.settings.cover) and key.kind == Kind.BUNDLE
-                assert key.kind in (Kind.VOTE, Kind.TOTAL) or in_the_server
+                in_the_server = bool(company.study.settings.cover) and key.kind == ItemKind.BUNDLE
+                assert key.kind in (ItemKind.VOTE, ItemKind.TOTAL) or in_the_server
     sealed = [one for hand in handed(company).values() for one in hand]
     assert len(set(sealed)) == len(sealed)
     assert len({one[:32] for one in sealed}) == len(sealed)  # a key of its own in front of each
@@ -195,7 +194,7 @@ def test_nothing_in_the_clear_shows_a_report_before_it_is_handed_over(runs, mode
     for _, _, frame in company.frames:
         for message in decode(frame):
             if isinstance(message, Item):
-                is_bundle = message.key.kind == Kind.BUNDLE
+                is_bundle = message.key.kind == ItemKind.BUNDLE
                 if is_bundle and (message.key.index > rounds or not company.study.settings.cover):
                     continue
                 assert not any(report in message.body for report in own)
@@ -263,7 +262,7 @@ def test_killed_at_every_send_and_back(people, studies, runs, place, mode):
 def test_who_stays_away_is_gone_on_without_and_what_it_held_is_counted_as_lost(people, studies, place, mode):
     study = studies[mode]
     company = shuffled.Company(study, people, place)
-    company.deaths = {2: [((Kind.BUNDLE, 1), None)]}  # with its own report, before that ever left
+    company.deaths = {2: [((ItemKind.BUNDLE, 1), None)]}  # with its own report, before that ever left
     company.run()
     living = [u for u in range(N + 1) if u != 2]
     assert sorted(company.told) == living
@@ -296,7 +295,7 @@ def test_who_comes_back_when_all_have_gone_enters_the_reports_own_loss(people, s
     """It contributed, and will never hear what was lost: not even the votes of the others come again."""
     study = studies["all"]
     company = shuffled.Company(study, people, place)
-    company.deaths = {0: [((Kind.BUNDLE, 3), 20_000.0)]}
+    company.deaths = {0: [((ItemKind.BUNDLE, 3), 20_000.0)]}
     company.run()
     assert not company.told[0]["ok"]
     assert company.told[0]["worse"] == [1]
@@ -315,7 +314,7 @@ class Parted(shuffled.MemoryNetwork):
         inner = made.send
 
         async def send(to, frame):
-            bundle = any(isinstance(one, Item) and one.key.kind == Kind.BUNDLE for one in decode(frame))
+            bundle = any(isinstance(one, Item) and one.key.kind == ItemKind.BUNDLE for one in decode(frame))
             if u == 0 and bundle and not self.fired:
                 self.fired = True
                 self.partition([0], range(1, N + 1))
@@ -349,7 +348,7 @@ class Slandered(shuffled.MemoryNetwork):
         inner = made.send
 
         def lied(one):
-            if not (isinstance(one, Item) and one.key.kind == Kind.BUNDLE):
+            if not (isinstance(one, Item) and one.key.kind == ItemKind.BUNDLE):
                 return one
             lies = {(a, b, 1 + one.key.index % 3) for a, b in itertools.permutations(ROSTER, 2)}
             return replace(one, body=cuts_bytes(lies) + take_cuts(one.body, N, 4)[1])
@@ -408,7 +407,7 @@ def test_a_second_attempt_has_a_second_report_and_both_are_entered(people, place
     """The curator is away for so long that everybody begins anew; then it is back, and one of the attempts has an answer."""
     study = shuffled.study_of(people, privacy={"attempts": 2, "epsilon": 2.5}, nonce="4" * 32)
     company = shuffled.Company(study, people, place)
-    company.deaths = {N: [((Kind.TOTAL, 0), 45.0)]}
+    company.deaths = {N: [((ItemKind.TOTAL, 0), 45.0)]}
     company.run()
     assert all(told["ok"] for told in company.told.values()), company.told
     assert len({told["digest"] for told in company.told.values()}) == 1
@@ -427,7 +426,7 @@ def test_a_second_attempt_has_a_second_report_and_both_are_entered(people, place
 def test_a_second_attempt_with_other_data_is_refused(people, place):
     study = shuffled.study_of(people, privacy={"attempts": 2, "epsilon": 2.5}, nonce="5" * 32)
     company = shuffled.Company(study, people, place)
-    company.deaths = {N: [((Kind.TOTAL, 0), None)], 0: [((Kind.BUNDLE, 5), 1.0)]}
+    company.deaths = {N: [((ItemKind.TOTAL, 0), None)], 0: [((ItemKind.BUNDLE, 5), 1.0)]}
     rows = [study.task.rows([{"x": value}]) for value in "ab"]
     company.rows[0] = rows[0]
     company.between = lambda u: company.rows.__setitem__(u, rows[1])  # whoever comes back has other data

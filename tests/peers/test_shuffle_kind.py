@@ -1,4 +1,7 @@
-"""What a shuffled study states, promises and enters: docs/guarantees.md#shuffling-peers, #faulty-shuffling, #relayed-shuffling."""
+"""What a shuffled study states, promises and enters.
+
+Proofs: docs/proofs/shuffle.md#shuffling-peers, #faulty-shuffling, #relayed-shuffling.
+"""
 
 import hashlib
 import itertools
@@ -9,18 +12,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from netdp import account, graphs
-from netdp.accounting.heap.clones import Heap
-from netdp.accounting.shuffle.relay import overflow_given
-from netdp.peers.hops import hop
+from netdp import graphs
+from netdp.families.shuffle.account.relay import overflow_given
+from netdp.families.shuffle.peer_walk import pattern_of
+from netdp.families.shuffle.reports import cuts_bytes, hop
 from netdp.peers.ledger.losses import seen
-from netdp.peers.messages import Item, Key, Kind
-from netdp.peers.model import Misfit
-from netdp.peers.reports import cuts_bytes
-from netdp.peers.spreads.shuffle import pattern_of
+from netdp.peers.messages import Item, ItemKind, Key
+from netdp.peers.records import Misfit
 from netdp.peers.study import Study
-from netdp.peers.study.explained import explain
+from netdp.peers.study.explanation import explain
+from netdp.privacy.clones import Heap
 from netdp.protocols import FaultyShuffle, RelayedShuffle, Shuffle
+from netdp.protocols.accounting import account
 
 sys.path.append(str(Path(__file__).parent))
 
@@ -306,21 +309,21 @@ def item(kind, author, index, body):
 def test_bodies_that_no_honest_participant_sends_are_not_legible(study):
     running, size = study.running, study.running.reports().size
     empty, one = cuts_bytes(()), bytes(size)
-    assert running.is_legible(item(Kind.BUNDLE, 3, 1, empty))
-    assert running.is_legible(item(Kind.BUNDLE, 3, 1, empty + one))
+    assert running.is_legible(item(ItemKind.BUNDLE, 3, 1, empty))
+    assert running.is_legible(item(ItemKind.BUNDLE, 3, 1, empty + one))
     for bad in (b"", empty + one[:-1], empty + one + one, cuts_bytes({(0, 1, 99)}) + one):
-        assert not running.is_legible(item(Kind.BUNDLE, 3, 1, bad))
-    assert not running.is_legible(item(Kind.BUNDLE, 3, 0, empty))
-    assert not running.is_legible(item(Kind.BUNDLE, 24, 1, empty))  # over direct links the curator sends none
-    assert not running.is_legible(item(Kind.TOTAL, 3, 0, bytes(100)))  # nor does a party tell the total
+        assert not running.is_legible(item(ItemKind.BUNDLE, 3, 1, bad))
+    assert not running.is_legible(item(ItemKind.BUNDLE, 3, 0, empty))
+    assert not running.is_legible(item(ItemKind.BUNDLE, 24, 1, empty))  # over direct links the curator sends none
+    assert not running.is_legible(item(ItemKind.TOTAL, 3, 0, bytes(100)))  # nor does a party tell the total
     single = study.replace(protocol={"reporting": "single"}).running
-    assert single.is_legible(item(Kind.BUNDLE, 3, 4, empty + one))
-    assert not single.is_legible(item(Kind.BUNDLE, 3, 4, empty))
+    assert single.is_legible(item(ItemKind.BUNDLE, 3, 4, empty + one))
+    assert not single.is_legible(item(ItemKind.BUNDLE, 3, 4, empty))
     served = study.replace(protocol={"cover": 4}).running
     each = served.walk().envelope
-    assert served.is_legible(item(Kind.BUNDLE, 3, 1, bytes(23 * each)))
-    assert not served.is_legible(item(Kind.BUNDLE, 3, 1, bytes(24 * each)))
-    assert served.is_legible(item(Kind.BUNDLE, 24, 1, bytes(23 * (1 + each))))
+    assert served.is_legible(item(ItemKind.BUNDLE, 3, 1, bytes(23 * each)))
+    assert not served.is_legible(item(ItemKind.BUNDLE, 3, 1, bytes(24 * each)))
+    assert served.is_legible(item(ItemKind.BUNDLE, 24, 1, bytes(23 * (1 + each))))
     longest = served.longest()
-    assert longest[Kind.BUNDLE] >= 23 * (1 + each)
-    assert Kind.STATE not in longest
+    assert longest[ItemKind.BUNDLE] >= 23 * (1 + each)
+    assert ItemKind.STATE not in longest

@@ -4,12 +4,12 @@ import itertools
 
 import pytest
 
-from netdp.peers.kinds.promised import worst_epsilon
-from netdp.peers.log import fields_of
-from netdp.peers.so_far import SoFar, is_training, together, training_words
+from netdp.peers.events import fields_of
+from netdp.peers.launch import LaunchProgress
+from netdp.peers.promise import worst_epsilon
 from netdp.peers.status import Look, Standing, lines
 from netdp.peers.study import Study, Training
-from netdp.peers.up import Progress
+from netdp.peers.study.progress import SoFar, is_training, together, training_words
 
 STATUS = {"iteration": 37, "of": 161, "rate": 4.25, "bytes": 3_100_000, "waiting": ["oak"], "loss": 0.61532}
 
@@ -62,7 +62,7 @@ def test_of_all_parties_the_slowest_counts_and_whom_the_most_wait_for():
     each = {name: STATUS | {"waiting": [whom]} for name, whom in (("ash", "elm"), ("oak", "elm"), ("elm", "oak"))}
     assert together(each)["waiting"] == ["elm"]
     assert together({"fir": {"attempt": 1}}) is None
-    words = Progress(4, status=statuses, listening={"ash"}).words
+    words = LaunchProgress(4, status=statuses, listening={"ash"}).words
     assert words.startswith("iteration 37 of 161")
     assert "loss" not in words
 

@@ -3,22 +3,23 @@
 import numpy as np
 import pytest
 
-from netdp import Gossip, MaskedSum, RingSum, graphs
-from netdp.peers.messages import Item, Key, Kind, roster_digest
-from netdp.peers.spreads.average import Average
-from netdp.peers.spreads.base import Moment
-from netdp.peers.spreads.flood import Flood
-from netdp.peers.spreads.gossip import Gossiping, gossip_noises
-from netdp.peers.spreads.ring import Ring
+from netdp import graphs
+from netdp.families.gossip.peer import Gossiping, gossip_noises
+from netdp.families.gossip.protocol import Gossip
+from netdp.families.masked.peer import Average, Flood
+from netdp.families.masked.protocol import MaskedSum, to_bytes
+from netdp.families.token.peer_ring import Ring
+from netdp.families.token.ring import RingSum
+from netdp.peers.messages import Item, ItemKind, Key, roster_digest
+from netdp.peers.spread import Moment
 from netdp.peers.streams import Words
-from netdp.protocols.masked_steps import to_bytes
 
 NOW = Moment(0.0)
 
 
 def contribution(p, u, y):
     body = roster_digest(tuple(range(p.n))) + to_bytes(np.array([y], dtype=np.uint64), p.q)
-    return Item(Key(Kind.CONTRIBUTION, 1, u), body)
+    return Item(Key(ItemKind.CONTRIBUTION, 1, u), body)
 
 
 def averaged(p, ys, change=None):
@@ -53,7 +54,7 @@ def test_a_state_that_is_a_little_off_is_noticed(off):
     last = p.averaging.rounds - 1
 
     def change(item):
-        if item.key.kind != Kind.STATE or item.key.author != 2 or item.key.index != last:
+        if item.key.kind != ItemKind.STATE or item.key.author != 2 or item.key.index != last:
             return item
         return Item(item.key, (np.frombuffer(item.body) + off).tobytes())
 
@@ -66,7 +67,9 @@ def test_a_contribution_to_another_roster_is_not_counted():
     p = MaskedSum(graphs.complete(3), sigma=1.0)
     spread = Flood(p, 1, (0, 1, 2))
     held = {(item := contribution(p, u, u)).key: item for u in range(3)}
-    foreign = Item(Key(Kind.CONTRIBUTION, 1, 2), roster_digest((0, 2)) + held[Key(Kind.CONTRIBUTION, 1, 2)].body[32:])
+    foreign = Item(
+        Key(ItemKind.CONTRIBUTION, 1, 2), roster_digest((0, 2)) + held[Key(ItemKind.CONTRIBUTION, 1, 2)].body[32:]
+    )
     spread.advance({**held, foreign.key: foreign}, NOW)
     assert spread.answer is None
     spread.advance(held, NOW)
@@ -76,7 +79,7 @@ def test_a_contribution_to_another_roster_is_not_counted():
 def test_a_token_that_comes_again_is_answered_alike_and_once():
     p = RingSum(3, rounds=2, sigma=1.0, grid=0.25)
     drawn = np.array([[5], [7]])
-    token = Item(Key(Kind.TOKEN, 1, 0, 0), np.array([100], dtype="<i8").tobytes())
+    token = Item(Key(ItemKind.TOKEN, 1, 0, 0), np.array([100], dtype="<i8").tobytes())
     answers = []
     for _ in range(2):  # the second time as a new process
         spread = Ring(p, 1, (0, 1, 2), 1, lambda: drawn)
@@ -90,7 +93,7 @@ def test_a_token_that_comes_again_is_answered_alike_and_once():
 def test_a_token_of_the_second_round_meets_the_second_contribution():
     p = RingSum(3, rounds=2, sigma=1.0, grid=0.25)
     spread = Ring(p, 1, (0, 1, 2), 1, lambda: np.array([[5], [7]]))
-    token = Item(Key(Kind.TOKEN, 1, 0, 3), np.array([100], dtype="<i8").tobytes())
+    token = Item(Key(ItemKind.TOKEN, 1, 0, 3), np.array([100], dtype="<i8").tobytes())
     ((_, item),) = spread.advance({token.key: token}, NOW).addressed
     assert np.frombuffer(item.body, dtype="<i8").tolist() == [107]
 
@@ -103,9 +106,9 @@ def test_gossip_waits_for_all_neighbours():
     first = spread.advance(held, NOW).addressed
     assert [(to, item.key.index) for to, item in first] == [(0, 0), (2, 0)]
     for t in range(2):
-        held[Key(Kind.STATE, 1, 0, t)] = Item(Key(Kind.STATE, 1, 0, t), np.array([3], dtype="<i8").tobytes())
+        held[Key(ItemKind.STATE, 1, 0, t)] = Item(Key(ItemKind.STATE, 1, 0, t), np.array([3], dtype="<i8").tobytes())
         assert spread.advance(held, NOW).addressed == []
-        held[Key(Kind.STATE, 1, 2, t)] = Item(Key(Kind.STATE, 1, 2, t), np.array([9], dtype="<i8").tobytes())
+        held[Key(ItemKind.STATE, 1, 2, t)] = Item(Key(ItemKind.STATE, 1, 2, t), np.array([9], dtype="<i8").tobytes())
         sent = spread.advance(held, NOW).addressed
         assert [item.key.index for _, item in sent] == ([1, 1] if t == 0 else [])
     assert spread.answer is not None

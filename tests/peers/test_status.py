@@ -7,6 +7,7 @@ import stat
 
 import pytest
 
+from netdp.peers.events import Sentence, Statement
 from netdp.peers.ledger.store import Store
 from netdp.peers.status import BEAT, LATE, Standing, lines, look
 
@@ -41,8 +42,8 @@ def test_a_running_peer_with_all_it_waits_for(tmp_path, clock, standing):
         standing({"event": "linked", "peer": "birch"})
         clock[0] = 1030.0
         standing.refresh({"attempt": 1, "links": 1, "votes": 2, "contributions": 0}, ["cedar"], 0)
-        standing({"event": "note", "text": "ignored from birch: a second Hello, 17.25"})
-        lie = "birch says that it holds step 7 of ours and shows no signature of ours: not believed"
+        standing({"event": "note", "text": Statement("ignored from birch: a second Hello, 17.25", "second-hello")})
+        lie = Sentence.UNPROVED(name="birch", kind="step", index=7, attempt=1)
         standing({"event": "note", "peer": "birch", "text": lie})
         clock[0] = 1050.0
         standing.refresh({"attempt": 1, "links": 1, "votes": 2, "contributions": 0}, ["cedar"], 0)

@@ -6,11 +6,11 @@ import pytest
 
 from netdp.peers.identity import Identity
 from netdp.peers.ledger.store import Store
-from netdp.peers.messages import Hello, Item, Key, Kind, decode, encode, roster_body, signed_bytes
+from netdp.peers.messages import Hello, Item, ItemKind, Key, decode, encode, roster_body, signed_bytes
 from netdp.peers.peer import Peer, Stopped
+from netdp.peers.setup import settle
 from netdp.peers.study import Study
 from netdp.peers.study.task import Task
-from netdp.peers.up import settle
 
 
 class Wire:
@@ -52,7 +52,7 @@ def made(pair, events):
 def of_birch(pair):
     """What birch says first: hello, and its vote. With these ash contributes at once."""
     study, folder = pair
-    key, body = Key(Kind.VOTE, 1, 1), roster_body((0, 1))
+    key, body = Key(ItemKind.VOTE, 1, 1), roster_body((0, 1))
     signature = Identity.load(folder / "birch").sign(signed_bytes(study.hash, key, body))
     return encode([Hello(study.hash, ""), Item(key, body, signature)])
 
@@ -86,7 +86,7 @@ def test_after_a_stop_nothing_is_drawn_and_before_it_everything_is_sent(pair, fi
     asyncio.run(story())
     assert wire.closed
     assert len(peer.store.entries()) == (first == "hear")
-    assert len(wire.items(Kind.CONTRIBUTION)) == (first == "hear")
+    assert len(wire.items(ItemKind.CONTRIBUTION)) == (first == "hear")
     peer.store.verify(peer.identity.card)
     peer.store.close()
 
@@ -101,13 +101,13 @@ def test_the_next_start_says_the_same(pair):
             running = asyncio.ensure_future(peer.run())
             await when(lambda: wire.sent)
             await peer.received(1, of_birch(pair))
-            await when(lambda: wire.items(Kind.CONTRIBUTION))
+            await when(lambda: wire.items(ItemKind.CONTRIBUTION))
             peer.stop()
             with pytest.raises(Stopped):
                 await running
 
         asyncio.run(story())
-        bodies += [item.body for item in wire.items(Kind.CONTRIBUTION)]
+        bodies += [item.body for item in wire.items(ItemKind.CONTRIBUTION)]
         assert len(peer.store.entries()) == 1
         peer.store.close()
     assert len(bodies) == 3

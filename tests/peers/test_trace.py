@@ -7,15 +7,14 @@ import stat
 
 import pytest
 
+from netdp.peers import runs as under_way
 from netdp.peers import trace as traces
-from netdp.peers import under_way
-from netdp.peers.log import KINDS, LISTED
-from netdp.peers.messages import Announce, Done, Hello, Item, Key, Kind, Pull, Remark
-from netdp.peers.meter import kind_of
+from netdp.peers.events import KINDS, LISTED
+from netdp.peers.launch import run_study
+from netdp.peers.messages import Announce, Done, Hello, Item, ItemKind, Key, Pull, Remark, kind_of
 from netdp.peers.study import Study
 from netdp.peers.study.task import Task
 from netdp.peers.trace import FILE, STUDY, Trace
-from netdp.peers.up import run_study
 
 BODY = b"\x17secret numbers\x18"
 
@@ -32,15 +31,15 @@ def lines(home):
 
 def test_every_kind_of_message_has_its_word():
     others = [Hello(b"", ""), Announce(()), Pull(()), Done(1, b""), Remark(7)]
-    words = {kind_of(Item(Key(kind, 1, 0), b"")) for kind in Kind} | {kind_of(message) for message in others}
+    words = {kind_of(Item(Key(kind, 1, 0), b"")) for kind in ItemKind} | {kind_of(message) for message in others}
     assert words == KINDS
 
 
 def test_a_line_has_keys_and_counts_and_nothing_else(tmp_path, study):
     trace = Trace(tmp_path, now=lambda: 0.0)
     trace.begin(study, "ash")
-    items = [Item(Key(Kind.CONTRIBUTION, 1, 2), BODY, b"signature"), Item(Key(Kind.STATE, 1, 0, 7), BODY)]
-    trace.moved("sent", "elm", [*items, Done(1, b"digest"), Announce((Key(Kind.STEP, 1, 0, 3),))])
+    items = [Item(Key(ItemKind.CONTRIBUTION, 1, 2), BODY, b"signature"), Item(Key(ItemKind.STATE, 1, 0, 7), BODY)]
+    trace.moved("sent", "elm", [*items, Done(1, b"digest"), Announce((Key(ItemKind.STEP, 1, 0, 3),))])
     trace.moved("received", "oak", [Hello(study.hash, "1.0")])
     trace({"event": "linked", "peer": "elm", "key": "abc"})
     trace.close()
@@ -65,7 +64,7 @@ def test_a_neighbour_cannot_make_lines_long_nor_files_large(tmp_path, study, mon
     monkeypatch.setattr(traces, "SIZE", 20_000)
     trace = Trace(tmp_path)
     trace.begin(study, "ash")
-    many = [Item(Key(Kind.VOTE, 2**32 - 1, 2**32 - 1, index), b"") for index in range(5000)]
+    many = [Item(Key(ItemKind.VOTE, 2**32 - 1, 2**32 - 1, index), b"") for index in range(5000)]
     for _ in range(40):
         trace.moved("received", "elm", many)
     trace.close()

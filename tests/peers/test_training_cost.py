@@ -1,4 +1,4 @@
-"""What a training was said to cost, held against what peers send: `netdp.utility.descent_cost`, in memory and virtual time.
+"""What a training was said to cost, held against what peers send: `netdp.families.masked.error`, in memory and virtual time.
 
 Links are equally fast here. Bytes of hellos, votes and the answer do not depend on the iterations: the difference of a longer and
 a shorter training is that of its steps.
@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from netdp.families.masked import error as descent_cost
+from netdp.families.masked.error import HEADER, copies, expected_cost
 from netdp.graphs import parse
 from netdp.peers import exchange
-from netdp.peers.messages import Item, Kind, decode
-from netdp.peers.study.cost import cost_of
+from netdp.peers.messages import Item, ItemKind, decode
+from netdp.peers.study.progress import cost_of
 from netdp.peers.study.training import Training
-from netdp.utility import descent_cost
-from netdp.utility.descent_cost import HEADER, copies, expected_cost
 
 sys.path.append(str(Path(__file__).parent))
 
@@ -44,7 +44,7 @@ class Counting(trials.Trial):
 
     def deliver(self, u, to, link, frame):
         self.bytes[u] += len(frame)
-        self.steps[u] += sum(isinstance(one, Item) and one.key.kind == Kind.STEP for one in decode(frame))
+        self.steps[u] += sum(isinstance(one, Item) and one.key.kind == ItemKind.STEP for one in decode(frame))
         super().deliver(u, to, link, frame)
 
 

@@ -5,6 +5,7 @@ The runs compare every party's total with one computed here from all data and se
 
 import asyncio
 import datetime
+import importlib
 import json
 import os
 import re
@@ -17,14 +18,19 @@ from pathlib import Path
 import pytest
 
 from netdp.errors import InvalidValue, NetdpError, Refused
+from netdp.mechanisms.discrete_gaussian import MANY, _Coins
 from netdp.peers import identity as identities
-from netdp.peers.hand import Pen
+from netdp.peers import launch as ups
+from netdp.peers.desk import Desk
 from netdp.peers.identity import Identity
+from netdp.peers.launch import party_process, run_study
 from netdp.peers.ledger.store import Store
-from netdp.peers.messages import Kind
+from netdp.peers.messages import ItemKind
+from netdp.peers.outcome import REFUSED, exit_code
 from netdp.peers.peer import prepare, run_peer
+from netdp.peers.setup import settle
 from netdp.peers.study import Study
-from netdp.peers.up import REFUSED, exit_code, party_process, run_study, settle
+from netdp.peers.study.task import Task
 
 sys.path.append(str(Path(__file__).parent))
 sys.path.append(str(Path(__file__).parents[1] / "cli"))
@@ -56,12 +62,56 @@ def test_many_parties_hold_the_exact_sum(tmp_path, n, graph, settings):
     assert json.dumps(told)
 
 
+def telling(home, study, data, events, record=None):
+    """A party's process that tells when it turns to compiled code for its noise."""
+    compiled = _Coins._compiled
+
+    def noted(*given):
+        events.send_bytes(json.dumps({"event": "note", "text": "compiled"}).encode())
+        return compiled(*given)
+
+    _Coins._compiled = noted
+    party_process(home, study, data, events, record)
+
+
+@pytest.mark.parametrize("numbers", [1, 2 * MANY])
+def test_only_many_numbers_are_drawn_by_compiled_code(tmp_path, numbers):
+    """Else each party of a small study would load it for one number, which takes longer than the study."""
+    task = crew.MEAN if numbers == 1 else Task(kind="histogram", column="x", bounds=(0.0, 120.0), bins=numbers)
+    one = crew.Crew(tmp_path, 3, "complete:3", task=task, gather=120.0, patience=60.0)
+    result = one.run(target=telling)
+    assert result.ok, result.gone
+    assert {note for note in result.notes if note.endswith("compiled")} == (
+        set() if numbers == 1 else {f"p{u}: compiled" for u in range(3)}
+    )
+
+
+def test_the_fork_server_loads_compiled_code_for_many_numbers_only(trio, monkeypatch):
+    class Asked(Exception):
+        pass
+
+    class Context:
+        def set_forkserver_preload(self, modules):
+            raise Asked(*modules)
+
+    monkeypatch.setattr(ups.multiprocessing, "get_context", lambda _: Context())
+    for numbers, more in ((MANY - 1, ()), (MANY, ups.FOR_MANY)):
+        task = Task(kind="histogram", column="x", bounds=(0.0, 120.0), bins=numbers)
+        with pytest.raises(Asked) as caught:
+            ups.up(trio.study.replace(task=task.model_dump(exclude_none=True)), trio.path, trio.data, trio.folder)
+        assert caught.value.args == (*ups.PRELOADED, *more)
+    for name in ups.FOR_MANY:
+        module = importlib.import_module(name)
+        assert module.asked.signatures  # there as soon as it is imported
+        assert module.survivors.signatures
+
+
 # ── refusals ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.fixture
 def trio(tmp_path):
-    return crew.Crew(tmp_path / "trio", 3, "complete:3", gather=2.0, patience=2.0)
+    return crew.Crew(tmp_path / "trio", 3, "complete:3", gather=120.0, patience=60.0)
 
 
 def start(one, u=0, path=None, **options):
@@ -97,7 +147,7 @@ def test_a_policy_that_is_too_small(trio):
     assert not result.restarts
     assert exit_code(result) == REFUSED == 2
     assert not result.answered
-    assert not any(key.kind == Kind.CONTRIBUTION for key in trio.said())
+    assert not any(key.kind == ItemKind.CONTRIBUTION for key in trio.said())
 
 
 def test_a_budget_that_earlier_studies_used_up(tmp_path):
@@ -161,38 +211,43 @@ def test_an_expired_certificate(tmp_path, monkeypatch):
     monkeypatch.setattr(identities, "certificate", lambda name, key, days: honest(name, key, days=days, now=past))
     Identity.create(tmp_path / "p1", "p1")
     monkeypatch.undo()
-    one = crew.Crew(tmp_path, 3, "complete:3", gather=2.0, patience=2.0)
+    one = crew.Crew(tmp_path, 3, "complete:3", gather=120.0, patience=60.0)
     refused(one, "expired", u=1)
     result = one.run(target=party_process)
     assert "expired" in result.gone["p1"]
     assert exit_code(result) == REFUSED
-    assert not any(key.kind == Kind.CONTRIBUTION for key in one.said())
+    assert not any(key.kind == ItemKind.CONTRIBUTION for key in one.said())
 
 
 def test_a_second_roster_for_the_same_attempt(tmp_path):
     one = crew.Crew(tmp_path, 4, "complete:4", attempts=2, absent=1)
     identity = Identity.load(one.home(0))
     with Store.open(one.home(0) / "peer.db", sign=identity.sign) as store:
-        pen = Pen(identity, one.study, store, one.study.task.rows(one.data["p0"]))
-        pen.vote(1, (0, 1, 2, 3))
+        desk = Desk(identity, one.study, store, one.study.task.rows(one.data["p0"]))
+        desk.vote(1, (0, 1, 2, 3))
         with pytest.raises(Refused, match="voted otherwise"):
-            pen.vote(1, (0, 1, 2))
+            desk.vote(1, (0, 1, 2))
         with pytest.raises(Refused, match="did not vote for"):
-            pen.contribute(1, (0, 1, 2))
-        first = pen.contribute(1, (0, 1, 2, 3))
-        assert pen.contribute(1, (0, 1, 2, 3)) == first  # asked again: the same, and charged once
+            desk.contribute(1, (0, 1, 2))
+        first = desk.contribute(1, (0, 1, 2, 3))
+        assert desk.contribute(1, (0, 1, 2, 3)) == first  # asked again: the same, and charged once
         assert len(store.entries()) == 1
 
 
-def test_another_study_at_the_address(trio, tmp_path):
+def test_another_study_at_the_address(trio, tmp_path, monkeypatch):
     """Same parties, same addresses, another study: the link is refused with both hashes, and nobody contributes."""
     other = trio.study.replace(nonce="cd" * 16)
     path = trio.sign(other, tmp_path / "other.toml")
-    told = []
+    told, clock = [], crew.Pushed()
+    monkeypatch.setattr(crew.peers, "RealClock", lambda: clock)
     peers = [start(trio, u, path if u == 0 else None, report=told.append) for u in range(3)]
 
     async def everybody():
-        return await asyncio.gather(*(peer.run() for peer in peers))
+        running = asyncio.gather(*(peer.run() for peer in peers))
+        while not running.done() and not any(event["event"] == "refused" for event in told):
+            await asyncio.sleep(0.01)
+        clock.push(trio.study.timing.gather)  # whoever was refused does not come any more
+        return await running
 
     try:
         outcomes = asyncio.run(everybody())
@@ -240,7 +295,7 @@ def test_a_killed_party_can_be_started_again_by_hand(tmp_path):
         os.kill(killed.pid, signal.SIGKILL)
         assert killed.wait() == -signal.SIGKILL
         processes[2], processes[0] = launch(2), launch(0)
-        digests = {process.communicate(timeout=100)[0].strip() for process in processes.values()}
+        digests = {process.communicate(timeout=300)[0].strip() for process in processes.values()}
     finally:
         for process in [killed, *processes.values()]:
             process.kill()

@@ -8,10 +8,23 @@ import pytest
 
 from netdp import graphs
 from netdp.errors import InvalidValue
-from netdp.peers import versions
+from netdp.peers import messages as versions
 from netdp.peers import wire_pb2 as wire
-from netdp.peers.messages import Announce, Done, Hello, Item, Key, Kind, Remark, decode, encode
-from netdp.peers.versions import NEWEST, OLDEST, REMARKS, agreed
+from netdp.peers.messages import (
+    NEWEST,
+    OLDEST,
+    REMARKS,
+    Announce,
+    Done,
+    Hello,
+    Item,
+    ItemKind,
+    Key,
+    Remark,
+    agreed,
+    decode,
+    encode,
+)
 
 sys.path.append(str(Path(__file__).parent))
 
@@ -120,7 +133,7 @@ def test_unknown_keys_in_a_hello_are_left_out_and_elsewhere_refused():
     for kind in (99, 1, REMARKS + 1):
         hello.have.add(kind=kind, attempt=1, author=2)
     (said,) = decode(frame.SerializeToString())
-    assert (said.have, said.format, said.newest) == ((Key(Kind.VOTE, 1, 2),), 2, 3)
+    assert (said.have, said.format, said.newest) == ((Key(ItemKind.VOTE, 1, 2),), 2, 3)
     frame = wire.Frame()
     frame.messages.add().announce.keys.add(kind=99, attempt=1, author=2)
     with pytest.raises(InvalidValue):
@@ -128,7 +141,7 @@ def test_unknown_keys_in_a_hello_are_left_out_and_elsewhere_refused():
 
 
 def test_unknown_fields_are_neither_kept_nor_passed_on():
-    item = Item(Key(Kind.VOTE, 1, 2), b"body", b"signature")
+    item = Item(Key(ItemKind.VOTE, 1, 2), b"body", b"signature")
     frame = bytearray(encode([item]))
     extra = b"\xa2\x06\x04more"  # field 100 of the item
     frame[1] += len(extra)  # the message

@@ -7,11 +7,11 @@ import pytest
 
 from netdp import graphs
 from netdp.errors import NetdpError
-from netdp.peers.messages import Item, Key, Kind
-from netdp.peers.reports import cuts_bytes, take_cuts
-from netdp.peers.spreads.base import Moment
-from netdp.peers.spreads.curator import Server
-from netdp.peers.spreads.shuffle import KEY, DirectWalk, Walk
+from netdp.families.shuffle.peer import Server
+from netdp.families.shuffle.peer_walk import KEY, DirectWalk, ReportWalk
+from netdp.families.shuffle.reports import cuts_bytes, take_cuts
+from netdp.peers.messages import Item, ItemKind, Key
+from netdp.peers.spread import Moment
 
 SIZE, PATIENCE = 32, 40.0
 
@@ -38,12 +38,12 @@ class Desk(SimpleNamespace):
 
 def user(desk, rounds=2, reporting="all", n=4):
     shape = SimpleNamespace(size=SIZE, dimension=1)
-    walk = Walk(graphs.complete(n), tuple(range(n)), n, rounds, shape, PATIENCE, reporting)
+    walk = ReportWalk(graphs.complete(n), tuple(range(n)), n, rounds, shape, PATIENCE, reporting)
     return DirectWalk(walk, 1, tuple(range(n)), desk)
 
 
 def bundle(author, index, reports=(), cuts=()):
-    key = Key(Kind.BUNDLE, 1, author, index)
+    key = Key(ItemKind.BUNDLE, 1, author, index)
     return key, Item(key, cuts_bytes(cuts) + b"".join(sorted(reports)))
 
 
@@ -187,11 +187,11 @@ def test_a_server_that_comes_back_passes_on_what_it_had_passed_on():
     """Who was in a round and is gone by now is not called lost: its envelopes are somewhere, and losses are computed from cuts."""
     shape = SimpleNamespace(size=SIZE, dimension=1)
     n, rounds = 4, 2
-    walk = Walk(graphs.complete(n), tuple(range(n)), n, rounds, shape, PATIENCE, "all", cover=1)
+    walk = ReportWalk(graphs.complete(n), tuple(range(n)), n, rounds, shape, PATIENCE, "all", cover=1)
     desk = Desk(n)
     envelope = walk.envelope
     held = {
-        (key := Key(Kind.BUNDLE, 1, u, 1)): Item(key, b"".join(report(u, v)[:1] * envelope for v in range(3)))
+        (key := Key(ItemKind.BUNDLE, 1, u, 1)): Item(key, b"".join(report(u, v)[:1] * envelope for v in range(3)))
         for u in range(n)
     }
     first = Server(walk, 1, tuple(range(n)), desk)

@@ -1,34 +1,38 @@
 """Tokens that walk over peers: the same numbers as the pure steps, nothing counted twice, whoever dies when.
 
-Parties live in the world of `world.py` (virtual time, messages as bytes, links that break); their pens draw as
-`netdp.peers.kinds.walk` does. Whole peers, with keys and databases, are in the last part.
+Parties live in the world of `world.py` (virtual time, messages as bytes, links that break); their desks draw as
+`netdp.families.token.peer_walk` does. Whole peers, with keys and databases, are in the last part.
 """
 
 import asyncio
 import hashlib
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from netdp import GraphWalkSum, WalkHistogram, WalkSum, account, graphs, simulate
+from netdp import graphs, simulate
+from netdp.families.token.peer_paths import walked_in
+from netdp.families.token.peer_tokens import KEY, Route, TokenWalk, load_of, start_seed
+from netdp.families.token.peer_walk import grid_for_walk
+from netdp.families.token.ring import ring_add
+from netdp.families.token.walk import GraphWalkSum, WalkHistogram, WalkSum
 from netdp.peers.identity import Identity
-from netdp.peers.kinds.walk import least_gamma, walk_grid
 from netdp.peers.ledger.store import Store
-from netdp.peers.messages import Item, Key, Kind, roster_digest
+from netdp.peers.messages import Item, ItemKind, Key, roster_digest
+from netdp.peers.noise import least_gamma
 from netdp.peers.peer import Peer
-from netdp.peers.spreads.base import Moment
-from netdp.peers.spreads.walk import KEY, Route, Walk, load_of, start_seed
+from netdp.peers.spread import Moment
 from netdp.peers.study import Study
 from netdp.peers.study.task import Task
-from netdp.peers.terms import Ended, Terms
+from netdp.peers.terms import Ended
 from netdp.peers.transport.memory import MemoryNetwork, VirtualClock
-from netdp.peers.walked import walked_in
 from netdp.privacy import ProfileCurve
-from netdp.protocols.ring import ring_add
+from netdp.protocols.accounting import account
 
-from .world import Notebook, Party, World, proves, signature
+from .world import Notebook, World
 
 STEPS = 24
 
@@ -38,7 +42,7 @@ def sums(n=5, **changes):
 
 
 class Pages(Notebook):
-    """A notebook with registers, whose rows are functions of (party, attempt, roster) as those of a pen are."""
+    """A notebook with registers, whose rows are functions of (party, attempt, roster) as those of a desk are."""
 
     def __init__(self, world, me):
         super().__init__(world, me)
@@ -52,7 +56,7 @@ class Pages(Notebook):
         assert attempt not in [a for a, _ in self.spent], "drawn twice"
         self.spent.append((attempt, roster))
         body = roster_digest(roster) + self.row(attempt, roster)[1]
-        return self._write(Key(Kind.CONTRIBUTION, attempt, self.me), body)
+        return self._write(Key(ItemKind.CONTRIBUTION, attempt, self.me), body)
 
     def once(self, attempt, place, body):
         return self.registers.setdefault((attempt, place), body)
@@ -63,7 +67,7 @@ class Pages(Notebook):
     def spread(self, attempt, roster):
         world = self.world
         load, route = world.load(roster), world.route(roster)
-        return Walk(
+        return TokenWalk(
             load, route, attempt, self.me, lambda: (self.row(attempt, roster)[0], world.rows[self.me]), self,
             allowance=max(0, world.absent - (world.n - len(roster))), wait=world.patience / 4, lasts=world.lasts,
         )  # fmt: skip
@@ -88,24 +92,13 @@ class WalkWorld(World):
         graph = getattr(p, "graph", None)
         return Route(roster, graph, getattr(p, "walk", "metropolis"))
 
-    def start(self, u):
-        if self.parties[u] is not None:
-            return
-        terms = Terms(
-            study=b"s" * 32, n=self.n, neighbours=tuple(self.graph.neighbors(u).tolist()), fewest=self.n - self.absent,
-            attempts=self.attempts, gather=2 * self.patience, patience=self.patience,
-            verify=lambda item: item.signature == signature(item.key, item.body), proves=proves,
-            longest=dict.fromkeys(Kind, 10 ** 6), rounds=10_000, releases=3, tolerates=True,
-        )  # fmt: skip
-        self.parties[u] = Party(u, terms, self.books[u], self.now)
-        for v in terms.neighbours:
-            self.at(0.01, self.link, u, v)
-        self.flush(u)
+    def terms(self, u):
+        return SimpleNamespace(**vars(super().terms(u)) | {"releases": 3, "tolerates": True})
 
     def begin(self, watch=None):
         def every(u, to, messages):
             for message in messages:
-                if isinstance(message, Item) and message.key.kind == Kind.TOKEN:
+                if isinstance(message, Item) and message.key.kind == ItemKind.TOKEN:
                     key = message.key
                     self.tokens.setdefault((key.attempt, key.index), set()).add((u, to, message.body))
             return watch(u, to, messages) if watch is not None else None
@@ -221,7 +214,7 @@ def test_who_stays_away_is_skipped_and_nobody_is_counted_for_it():
 
         def watch(u, to, messages, world=world, gone=gone):
             """Party 4 dies for good as soon as the walk is about to begin: it has contributed."""
-            contributed = any(isinstance(m, Item) and m.key.kind == Kind.CONTRIBUTION for m in messages)
+            contributed = any(isinstance(m, Item) and m.key.kind == ItemKind.CONTRIBUTION for m in messages)
             if u == gone and contributed and world.parties[gone] is not None:
                 world.at(0.2, world.kill, gone)
             return
@@ -245,7 +238,7 @@ def test_a_party_that_vanishes_with_the_token_costs_an_attempt():
 
     def watch(u, to, messages):
         for message in messages:
-            if isinstance(message, Item) and message.key.kind == Kind.TOKEN and not gone:
+            if isinstance(message, Item) and message.key.kind == ItemKind.TOKEN and not gone:
                 gone.append(to)
                 world.at(0.0, world.kill, to)  # it is on its way to it, and nobody else has it
         return
@@ -271,7 +264,7 @@ def test_without_absences_a_holder_waits():
     world = WalkWorld(graphs.complete(5), sums, values=VALUES, seed=2, lasts=1.0)
 
     def watch(u, to, messages):
-        if u == 3 and any(isinstance(m, Item) and m.key.kind == Kind.CONTRIBUTION for m in messages):
+        if u == 3 and any(isinstance(m, Item) and m.key.kind == ItemKind.CONTRIBUTION for m in messages):
             world.at(0.1, world.kill, 3)
         return
 
@@ -295,12 +288,16 @@ def alone(protocol, me=1, book=None, key=bytes(32), **options):
     roster = tuple(range(protocol.n))
     load = load_of(protocol)
     row = load.row(np.array([0.5] if isinstance(protocol, WalkSum) else [0, 1, 0]))
-    return Walk(load, Route(roster), 1, me, lambda: (key, row), Book() if book is None else book, **options), load, row
+    return (
+        TokenWalk(load, Route(roster), 1, me, lambda: (key, row), Book() if book is None else book, **options),
+        load,
+        row,
+    )
 
 
 def token(load, author, index, numbers, most=0, skips=0):
     body = np.array(numbers, dtype="<i8").tobytes() + np.array([most, skips], dtype="<u4").tobytes()
-    key = Key(Kind.TOKEN, 1, author, index)
+    key = Key(ItemKind.TOKEN, 1, author, index)
     return {key: Item(key, body)}
 
 
@@ -309,20 +306,20 @@ NOW = Moment(0.0, frozenset(range(10)))
 
 def test_an_offer_is_accepted_and_a_token_goes_to_whom_the_key_draws():
     walk, load, row = alone(sums())
-    offer = Key(Kind.OFFER, 1, 0, 3)
+    offer = Key(ItemKind.OFFER, 1, 0, 3)
     held = {offer: Item(offer, b"")}
     ((to, accept),) = walk.advance(held, NOW).addressed
-    assert (to, accept.key) == (0, Key(Kind.ACCEPT, 1, 1, 3))
+    assert (to, accept.key) == (0, Key(ItemKind.ACCEPT, 1, 1, 3))
     held |= token(load, 0, 3, [100])
     t, numbers = 3, np.array([100])
     while (drawn := Route(tuple(range(5))).following(1, bytes(32), 0, t)) == 1:
         numbers, t = load.add(numbers, row, bytes(32), 0, t), t + 1
     ((to, asked),) = walk.advance(held, NOW).addressed
-    assert (to, asked.key, asked.body) == (drawn, Key(Kind.OFFER, 1, 1, t + 1), b"")
+    assert (to, asked.key, asked.body) == (drawn, Key(ItemKind.OFFER, 1, 1, t + 1), b"")
     assert not walk.advance(held, NOW).addressed  # asked once
-    yes = Key(Kind.ACCEPT, 1, drawn, t + 1)
+    yes = Key(ItemKind.ACCEPT, 1, drawn, t + 1)
     ((to, sent),) = walk.advance(held | {yes: Item(yes, b"")}, NOW).addressed
-    assert (to, sent.key) == (drawn, Key(Kind.TOKEN, 1, 1, t + 1))
+    assert (to, sent.key) == (drawn, Key(ItemKind.TOKEN, 1, 1, t + 1))
     np.testing.assert_array_equal(np.frombuffer(sent.body[:8], dtype="<i8"), load.add(numbers, row, bytes(32), 0, t))
 
 
@@ -333,7 +330,7 @@ def test_a_token_that_left_never_leaves_for_another():
     held = token(load, 0, 3, [100])
     moves = walk.advance(held, NOW)
     to, offer = moves.addressed[-1]
-    yes = Key(Kind.ACCEPT, 1, to, offer.key.index)
+    yes = Key(ItemKind.ACCEPT, 1, to, offer.key.index)
     sent = walk.advance(held | {yes: Item(yes, b"")}, NOW).addressed
     again, *_ = alone(sums(), book=book, allowance=2, wait=1.0)
     for now in (0.0, 100.0, 200.0):  # nothing was heard again: neither the token nor the acceptance
@@ -378,10 +375,10 @@ def test_a_death_at_any_write_says_the_same_in_the_end(after):
                     held |= events[0]
                 for _ in range(3):  # everybody who is asked accepts at once
                     for to, item in walk.advance(held, NOW).addressed:
-                        if item.key.kind == Kind.OFFER:
-                            key = Key(Kind.ACCEPT, 1, to, item.key.index)
+                        if item.key.kind == ItemKind.OFFER:
+                            key = Key(ItemKind.ACCEPT, 1, to, item.key.index)
                             held[key] = Item(key, b"")
-                        elif item.key.kind == Kind.TOKEN:
+                        elif item.key.kind == ItemKind.TOKEN:
                             said.add((to, item.key, item.body))
                 events = events[1:]
             except Crash:
@@ -402,9 +399,9 @@ def test_a_late_acceptance_of_somebody_who_was_skipped_changes_nothing():
     moves = walk.advance(held, Moment(2.0, NOW.linked))
     assert walk.absent == {first}
     assert "goes to another" in moves.notes[0]
-    late = Key(Kind.ACCEPT, 1, first, offer.key.index)
+    late = Key(ItemKind.ACCEPT, 1, first, offer.key.index)
     moves = walk.advance(held | {late: Item(late, b"")}, Moment(3.0, NOW.linked))
-    assert not any(item.key.kind == Kind.TOKEN and to == first for to, item in moves.addressed)
+    assert not any(item.key.kind == ItemKind.TOKEN and to == first for to, item in moves.addressed)
 
 
 def test_nobody_is_skipped_while_more_are_away_than_was_paid_for():
@@ -416,11 +413,11 @@ def test_nobody_is_skipped_while_more_are_away_than_was_paid_for():
         held = token(load, 1, 20, [0])
         for now in (0.0, 2.0, 4.0, 6.0):
             for to, item in walk.advance(held, Moment(now, there)).addressed:
-                if item.key.kind == Kind.OFFER and item.key.index == 21 and to in there:
-                    yes = Key(Kind.ACCEPT, 1, to, 21)
+                if item.key.kind == ItemKind.OFFER and item.key.index == 21 and to in there:
+                    yes = Key(ItemKind.ACCEPT, 1, to, 21)
                     held[yes] = Item(yes, b"")
         assert not walk.absent
-        went += Key(Kind.ACCEPT, 1, 1, 21) in held
+        went += Key(ItemKind.ACCEPT, 1, 1, 21) in held
     assert stats.binomtest(went, 600, 0.2).pvalue > 1e-9  # drawn at once, and 0.35 is refused:
     assert stats.binomtest(round(0.35 * 600), 600, 0.2).pvalue < 1e-9
     walk, load, _ = alone(sums(), me=0, allowance=1, wait=1.0)  # once only one is away, it is skipped
@@ -447,7 +444,7 @@ def test_a_forged_token_after_a_restart_changes_nothing_that_was_said():
     walk, load, _ = alone(sums(), book=book, key=key)
     held = token(load, 0, 3, [100])
     to, offer = walk.advance(held, NOW).addressed[-1]
-    yes = Key(Kind.ACCEPT, 1, to, offer.key.index)
+    yes = Key(ItemKind.ACCEPT, 1, to, offer.key.index)
     sent = walk.advance(held | {yes: Item(yes, b"")}, NOW).addressed
     again, *_ = alone(sums(), book=book, key=key)
     assert again.advance(token(load, 2, 4, [7777]), NOW).addressed == sent
@@ -455,7 +452,7 @@ def test_a_forged_token_after_a_restart_changes_nothing_that_was_said():
     key, book = staying(STEPS - 2, onward=False), Book()
     walk, load, _ = alone(sums(), book=book, key=key)
     released = walk.advance(token(load, 0, STEPS - 2, [100]), NOW).published
-    assert [place for place, _ in released] == [Key(Kind.TOTAL, 1, 1, 0)]
+    assert [place for place, _ in released] == [Key(ItemKind.TOTAL, 1, 1, 0)]
     again, *_ = alone(sums(), book=book, key=key)
     assert again.advance(token(load, 2, STEPS - 1, [7777]), NOW).published == released
 
@@ -467,12 +464,12 @@ def test_a_first_holder_that_comes_back_knows_that_it_was_visited():
     bodies = [roster_digest(roster) + bytes([u] * KEY) for u in roster]
     held = {}
     for u in roster:
-        contribution = Key(Kind.CONTRIBUTION, 1, u)
+        contribution = Key(ItemKind.CONTRIBUTION, 1, u)
         held[contribution] = Item(contribution, bodies[u])
     first = Route(roster).start(start_seed(bodies), 0)
     walk, *_ = alone(p, me=first, book=book)
     (to, offer) = walk.advance(held, NOW).addressed[-1]
-    yes = Key(Kind.ACCEPT, 1, to, offer.key.index)
+    yes = Key(ItemKind.ACCEPT, 1, to, offer.key.index)
     walk.advance(held | {yes: Item(yes, b"")}, NOW)
     assert walk.realised["visits"]
     again, *_ = alone(p, me=first, book=book)
@@ -487,8 +484,8 @@ def test_skips_that_cannot_have_been_are_refused():
         moves = walk.advance(token(load, 0, 3, [0], most=1, skips=skips), NOW)
         assert bool(moves.notes) != fits
         walk, load, _ = alone(sums(), allowance=1, wait=1.0)
-        key = Key(Kind.TOTAL, 1, 0, 0)
-        released = token(load, 0, 3, [0], most=1, skips=min(skips * 8, 2**32 - 1))[Key(Kind.TOKEN, 1, 0, 3)].body
+        key = Key(ItemKind.TOTAL, 1, 0, 0)
+        released = token(load, 0, 3, [0], most=1, skips=min(skips * 8, 2**32 - 1))[Key(ItemKind.TOKEN, 1, 0, 3)].body
         walk.advance({key: Item(key, released)}, NOW)
         assert (walk.answer is None) == (skips * 8 > STEPS - 1)
 
@@ -550,8 +547,8 @@ def test_a_token_released_twice_gives_no_answer():
     walk, load, _ = alone(sums())
     held = {}
     for author in (0, 2):
-        key = Key(Kind.TOTAL, 1, author, 0)
-        held[key] = Item(key, token(load, 0, 3, [author])[Key(Kind.TOKEN, 1, 0, 3)].body)
+        key = Key(ItemKind.TOTAL, 1, author, 0)
+        held[key] = Item(key, token(load, 0, 3, [author])[Key(ItemKind.TOKEN, 1, 0, 3)].body)
     moves = walk.advance(held, NOW)
     assert walk.answer is None
     assert "somebody cheats" in moves.notes[0]
@@ -559,7 +556,7 @@ def test_a_token_released_twice_gives_no_answer():
 
 def test_an_attempt_that_was_given_up_gets_nothing_more():
     walk, load, _ = alone(sums())
-    vote = Key(Kind.VOTE, 2, 1)
+    vote = Key(ItemKind.VOTE, 2, 1)
     moves = walk.advance({vote: Item(vote, b"")} | token(load, 0, 3, [1]), NOW)
     assert not moves.addressed
     assert walk.realised["visits"] == []
@@ -795,5 +792,5 @@ def test_planned_noise_keeps_the_promise_and_less_would_not():
     assert "skip more" in " ".join(study.running.promise(1).assumptions)
     strict = study.replace(privacy={"attempts": 1, "absent": 0})
     assert strict.running.worst_epsilon(1, 1e-6) < 0.75 * 2.0
-    assert walk_grid(10.0, 100, 5.0, task, 1.0) <= 2.0**-8
+    assert grid_for_walk(10.0, 100, 5.0, task, 1.0) <= 2.0**-8
     assert least_gamma(lambda gamma: gamma > 0.7) == 0.7001

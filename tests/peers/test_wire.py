@@ -12,16 +12,16 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from scipy.stats import chi2
 
+from netdp.families.masked import peer as masked
+from netdp.families.masked.protocol import from_bytes, quantised
 from netdp.mechanisms.discrete_gaussian import DiscreteGaussian
-from netdp.peers import hand
+from netdp.peers import desk as hand
 from netdp.peers.identity import Card, Identity, certificate
-from netdp.peers.kinds import masked
 from netdp.peers.messages import roster_digest
 from netdp.peers.peer import prepare
 from netdp.peers.streams import context, noise_words
 from netdp.peers.study import Study
 from netdp.peers.study.task import Task
-from netdp.protocols.masked_steps import from_bytes, quantised
 
 sys.path.append(str(Path(__file__).parent))
 
@@ -106,9 +106,9 @@ def published(attempts):
     study = draft.complete([one.card for one in identities], [f"127.0.0.1:{9000 + u}" for u in range(4)], "ab" * 16)
     study.__dict__["hash"] = bytes(32)  # certificates hold random signatures, and so does the true hash
     rows = study.task.rows([{"x": "0.75"}])
-    pen = hand.Pen(identities[1], study, SimpleNamespace(), rows)
+    desk = hand.Desk(identities[1], study, SimpleNamespace(), rows)
     protocol = study.protocol()
-    bodies = [pen.study.running.draw(pen, attempt, range(4))[0] for attempt in range(1, attempts + 1)]
+    bodies = [desk.study.running.draw(desk, attempt, range(4))[0] for attempt in range(1, attempts + 1)]
     assert {body[:32] for body in bodies} == {roster_digest(range(4))}
     return np.array([from_bytes(body[32:], protocol.q, protocol.dimension) for body in bodies]), protocol.q
 

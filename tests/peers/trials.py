@@ -34,7 +34,7 @@ from netdp.peers.identity import Card, Identity, certificate
 from netdp.peers.ledger.store import Store
 from netdp.peers.messages import decode, encode
 from netdp.peers.peer import Peer
-from netdp.peers.spreads.base import Answer
+from netdp.peers.spread import SpreadResult
 from netdp.peers.study import Study
 
 PATIENCE = 10.0
@@ -431,4 +431,4 @@ def attempt(row, seed, **options):
     return trial, None
 
 
-__all__ = ["Answer", "Schedule", "Trial", "attempt"]
+__all__ = ["Schedule", "SpreadResult", "Trial", "attempt"]

@@ -7,19 +7,17 @@ contribution that ever left a party, so that tests can look for two different on
 import hashlib
 import heapq
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 
-from netdp import MaskedSum
 from netdp.errors import Refused
+from netdp.families.masked.peer import Average, Flood
+from netdp.families.masked.protocol import MaskedSum, contribution, quantised, to_bytes
 from netdp.graphs import Graph, complete
-from netdp.peers.messages import Item, Key, Kind, decode, encode, roster_body, roster_digest
+from netdp.peers.messages import NEWEST, OLDEST, Item, ItemKind, Key, decode, encode, roster_body, roster_digest
 from netdp.peers.party import Party
-from netdp.peers.spreads.average import Average
-from netdp.peers.spreads.flood import Flood
-from netdp.peers.terms import Ended, Terms
-from netdp.peers.versions import NEWEST, OLDEST
-from netdp.protocols.masked_steps import contribution, quantised, to_bytes
+from netdp.peers.terms import Ended
 
 
 def signature(key, body):
@@ -57,7 +55,7 @@ class Notebook:
         return self.items[key]
 
     def vote(self, attempt, roster):
-        return self._write(Key(Kind.VOTE, attempt, self.me), roster_body(roster))
+        return self._write(Key(ItemKind.VOTE, attempt, self.me), roster_body(roster))
 
     def contribute(self, attempt, roster):
         assert (attempt, self.me) not in [(a, self.me) for a, _ in self.spent], "drawn twice"
@@ -69,11 +67,11 @@ class Notebook:
         )
         self.spent.append((attempt, roster))
         self.world.noise[self.me, attempt, roster] = noise
-        return self._write(Key(Kind.CONTRIBUTION, attempt, self.me), roster_digest(roster) + to_bytes(y, p.q))
+        return self._write(Key(ItemKind.CONTRIBUTION, attempt, self.me), roster_digest(roster) + to_bytes(y, p.q))
 
     def adopt(self, item, roster):
         self.items[item.key] = item
-        if item.key.kind == Kind.CONTRIBUTION:
+        if item.key.kind == ItemKind.CONTRIBUTION:
             self.spent.append((item.key.attempt, roster))
 
     def sign(self, key, body):
@@ -130,15 +128,20 @@ class World:
     def at(self, delay, act, *arguments):
         heapq.heappush(self.events, (self.now + delay, next(self.order), act, arguments))
 
+    def terms(self, u):
+        """What a party asks of its study (`netdp.peers.terms.Terms`), without a study."""
+        return SimpleNamespace(
+            study=b"s" * 32, n=self.n, others=0, name=str, neighbours=tuple(self.graph.neighbors(u).tolist()),
+            fewest=self.n - self.absent, attempts=self.attempts, tolerates=False, gather=2 * self.patience, patience=self.patience,
+            grace=1.0, verify=lambda item: item.signature == signature(item.key, item.body), proves=proves,
+            longest=dict.fromkeys(ItemKind, 10 ** 6), rounds=10_000, releases=1, steps=0, fits=lambda item: True, version="",
+            formats=self.formats[u], hears=lambda peer, author: False,
+        )  # fmt: skip
+
     def start(self, u):
         if self.parties[u] is not None:
             return
-        terms = Terms(
-            study=b"s" * 32, n=self.n, neighbours=tuple(self.graph.neighbors(u).tolist()), fewest=self.n - self.absent,
-            attempts=self.attempts, gather=2 * self.patience, patience=self.patience,
-            verify=lambda item: item.signature == signature(item.key, item.body), proves=proves,
-            longest=dict.fromkeys(Kind, 10 ** 6), rounds=10_000, formats=self.formats[u],
-        )  # fmt: skip
+        terms = self.terms(u)
         self.parties[u] = Party(u, terms, self.books[u], self.now)
         for v in terms.neighbours:
             self.at(0.01, self.link, u, v)
@@ -186,7 +189,7 @@ class World:
                 self.kill(u, back=0.5)
                 return
             for message in messages:
-                if isinstance(message, Item) and message.key.kind == Kind.CONTRIBUTION:
+                if isinstance(message, Item) and message.key.kind == ItemKind.CONTRIBUTION:
                     self.said.setdefault(message.key, set()).add(message.body)
             # a link keeps the order
             arrival = max(self.now + float(self.rng.uniform(0.001, 0.05)), self.latest.get((link, u), 0.0))

@@ -1,13 +1,16 @@
-"""Powers of masses by one transform against convolutions one by one: windows, wrapping around, the stated errors."""
+"""Powers of masses by one transform against convolutions one by one: windows, wrapping around, the stated errors.
+
+Proof: docs/proofs/privacy.md#loss-distributions.
+"""
 
 import math
 
 import numpy as np
 import pytest
 
-from netdp.privacy import ProfileCurve, _losses, gaussian_delta
-from netdp.privacy._convolved import Moments, convolved
-from netdp.privacy._losses import Composition, LossGrid
+from netdp.privacy import ProfileCurve, gaussian_delta
+from netdp.privacy import losses as _losses
+from netdp.privacy.losses import Composition, LossGrid, Moments, convolved
 
 
 def _one_by_one(parts):

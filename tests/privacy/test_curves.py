@@ -6,6 +6,7 @@ import copy
 import pickle
 import subprocess
 import sys
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -109,3 +110,22 @@ def test_importing_the_room_stays_light():
     code = "import sys, netdp.privacy; print([m for m in ('dp_accounting', 'scipy.signal') if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
+
+
+# ── formula pins: printed expressions, evaluated anew ─────────────────────────────────────────────────────────────────
+
+
+def test_sums_of_losses_are_rounded_up():
+    """√(μ² + ν²), √k·μ, μ²/2 and sums of divergences in fractions: never less, for any of some hundred pairs."""
+    rng = np.random.default_rng(5)
+    for a, b in rng.uniform(0.1, 3.0, (100, 2)).tolist():
+        x, y = Fraction(a), Fraction(b)
+        both = float(GaussianCurve(a).compose(GaussianCurve(b)).mu)
+        assert x**2 + y**2 <= Fraction(both) ** 2 <= (x**2 + y**2) * (1 + Fraction(8, 2**53))
+        for k in (2, 3, 7):
+            assert k * x**2 <= Fraction(float(GaussianCurve(a).self_compose(k).mu)) ** 2
+        assert x + y <= Fraction(float(RenyiCurve.linear(a).compose(RenyiCurve.linear(b)).rdp(2.0))) / 2
+        assert 7 * x <= Fraction(float(RenyiCurve.linear(a).self_compose(7).rdp(2.0))) / 2
+        assert x**2 / 2 <= Fraction(float(GaussianCurve(a).to_renyi().rdp(2.0))) / 2
+        table = RenyiCurve([2.0, 3.0], [a, a]).compose(RenyiCurve([2.0, 3.0], [b, b]))
+        assert x + y <= Fraction(float(table.values[0]))

@@ -1,4 +1,7 @@
-"""The exact Gaussian trade-off: both sides of the bound, against formulas in high precision and dp-accounting."""
+"""The exact Gaussian trade-off: both sides of the bound, against formulas in high precision and dp-accounting.
+
+Proof: docs/proofs/privacy.md#gaussian-profile.
+"""
 
 from __future__ import annotations
 
@@ -195,3 +198,31 @@ def test_fast_enough_for_a_thousand_by_a_thousand():
 def test_bad_input(call, match):
     with pytest.raises(InvalidValue, match=match):
         call()
+
+
+# ── formula pins: printed expressions, evaluated anew ─────────────────────────────────────────────────────────────────
+
+
+def test_a_gaussian_delta_is_rounded_up_by_what_is_stated(exact):
+    """10⁻¹² up, where the formula itself is right to the last digits; a type II error 10⁻¹² down."""
+    import mpmath
+
+    for mu, epsilon in ((1.0, 1.0), (0.3, 0.2), (2.0, 5.0), (0.01, 0.01)):
+        ratio = float(gaussian_delta(mu, epsilon) / exact(mu, epsilon) - 1)
+        assert ratio == pytest.approx(1e-12, rel=0.1, abs=0.0)
+    assert float(gaussian_delta(1e-3, 5.0)) == 5e-324  # too small for a double, and not nothing
+    with mpmath.workdps(40):
+        truth = mpmath.ncdf(mpmath.sqrt(2) * mpmath.erfinv(1 - 2 * mpmath.mpf(0.25)) - 1)
+    assert float(gaussian_tradeoff(1.0, 0.25) / truth - 1) == pytest.approx(-1e-12, rel=0.1, abs=0.0)
+
+
+def test_inverses_stay_on_the_safe_side_of_delta(exact):
+    """ε and μ are found where log δ lies 1.8·10⁻¹² to 3·10⁻¹² below what is asked for: what `gaussian_delta` adds, and more."""
+    import mpmath
+
+    for mu, delta in ((1.0, 1e-6), (0.3, 1e-9), (2.0, 1e-3)):
+        below = mpmath.log(mpmath.mpf(delta) / exact(mu, gaussian_epsilon(mu, delta)))
+        assert 1.7e-12 < float(below) < 3e-12
+    for epsilon, delta in ((1.0, 1e-6), (0.2, 1e-3)):
+        below = mpmath.log(mpmath.mpf(delta) / exact(gaussian_mu(epsilon, delta), epsilon))
+        assert 1.7e-12 < float(below) < 3e-12

@@ -1,11 +1,14 @@
-"""Means of Gaussian profiles, compiled: against many digits, and against `gaussian_delta`."""
+"""Means of Gaussian profiles, compiled: against many digits, and against `gaussian_delta`.
+
+Proof: docs/proofs/privacy.md#gaussian-profile.
+"""
 
 import mpmath
 import numpy as np
 import pytest
 
 from netdp.privacy import gaussian_delta
-from netdp.privacy._gaussian_means import mean_delta
+from netdp.privacy.gaussian_kernels import mean_delta
 
 ONE = np.ones(1)
 

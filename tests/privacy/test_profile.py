@@ -1,9 +1,13 @@
-"""Profiles: interpolation from above, inverses, and composition that is never below the truth and hardly above."""
+"""Profiles: interpolation from above, inverses, and composition that is never below the truth and hardly above.
+
+Proof: docs/proofs/privacy.md#loss-distributions.
+"""
 
 from __future__ import annotations
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,7 +15,7 @@ from hypothesis import strategies as st
 
 from netdp.errors import InvalidValue, Unsupported
 from netdp.privacy import GaussianCurve, ProfileCurve, RenyiCurve, compose
-from netdp.privacy._losses import LossGrid
+from netdp.privacy.losses import LossGrid
 
 quick = settings(deadline=None, max_examples=60)  # machines are shared: no deadline
 
@@ -229,3 +233,47 @@ def test_what_does_not_mix_says_so():
         response(1.0).compose(GaussianCurve(1.0))
     with pytest.raises(Unsupported, match="epsilon"):
         response(1.0).rdp(2.0)
+
+
+# ── formula pins: printed expressions, evaluated anew ─────────────────────────────────────────────────────────────────
+
+
+def test_chords_are_rounded_up():
+    """Between two points δ is a chord in e^ε: both ways, with 40 digits, never less."""
+    rng = np.random.default_rng(3)
+    for _ in range(150):
+        start, end = np.sort(rng.uniform(0.1, 3.0, 2)).tolist()
+        low, high = np.sort(rng.uniform(0.01, 0.3, 2)).tolist()
+        curve = ProfileCurve([0.0, start, end], [0.9, high, low])
+        asked, wanted = rng.uniform(start, end), rng.uniform(low, high)
+        with mpmath.workdps(40):
+            a, b, x, y = mpmath.exp(start), mpmath.exp(end), mpmath.mpf(low), mpmath.mpf(high)
+            exact = (y * (b - mpmath.exp(asked)) + x * (mpmath.exp(asked) - a)) / (b - a)
+            assert 1 <= mpmath.mpf(float(curve.delta(asked))) / exact <= 1 + mpmath.mpf(1e-12)
+            exact = mpmath.log(a + (y - mpmath.mpf(wanted)) / (y - x) * (b - a))
+            assert 1 <= mpmath.mpf(float(curve.epsilon(wanted))) / exact <= 1 + mpmath.mpf(1e-12)
+
+
+def test_what_a_grid_of_losses_adds_is_as_printed():
+    """δ·(1 + relative) + infinite·(1 + 8u) + 1.001·absolute; a composition adds 2u for every product, and 2.5 tails."""
+    unit = 2.0**-53
+    nothing = LossGrid(0.1, 0, np.array([1.0]), 0.25, 0.0)
+    assert nothing.deltas(3).tolist() == [0.25 * (1 + 8 * unit)] * 3
+    unsure = LossGrid(0.1, 0, np.array([1.0]), 0.0, 0.0, absolute=1e-5)
+    assert unsure.deltas(3) == pytest.approx(1.001e-5, rel=1e-12, abs=0.0)
+    one = LossGrid(0.1, 0, np.array([0.5, 0.5]), 0.0, 1e-3)
+    assert one.deltas(1)[0] == pytest.approx(0.5 * -math.expm1(-0.1) * (1 + 1e-3), rel=1e-12, abs=0.0)
+    light = LossGrid(0.1, -1, np.array([1e-20, 1.0, 1e-20]), 0.1, 1e-10, absolute=1e-29)
+    both = light.compose(light)
+    assert both.masses.size < 5
+    assert both.absolute == pytest.approx(2e-29 + 2.5e-30, rel=1e-12, abs=0.0)
+    assert both.relative - 2e-10 == pytest.approx(2 * unit * 3, rel=1e-6, abs=0.0)
+    assert both.infinite == pytest.approx(1 - 0.9**2, rel=1e-15, abs=0.0)
+
+
+def test_composed_points_are_stretched():
+    """A loss is a multiple of the step up to rounding: δ is stated at an ε that is larger by a relative 10⁻¹²."""
+    curve = ProfileCurve([0.0, 0.5, 1.0], [0.3, 0.1, 0.01])
+    both = curve.compose(curve, discretization=2.0**-7)
+    for i in (1, 5, 100):
+        assert float(both.epsilons[i]) / (i * 2.0**-7) - 1 == pytest.approx(1e-12, rel=1e-3, abs=0.0)

@@ -1,10 +1,14 @@
-"""Rényi curves: conversions against dp-accounting and against exact Gaussians, composition, edges."""
+"""Rényi curves: conversions against dp-accounting and against exact Gaussians, composition, edges.
+
+Proof: docs/proofs/privacy.md#renyi-profile.
+"""
 
 from __future__ import annotations
 
 import copy
 import pickle
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,6 +16,7 @@ from hypothesis import strategies as st
 
 from netdp.errors import InvalidValue, Unsupported
 from netdp.privacy import DEFAULT_ORDERS, GaussianCurve, RenyiCurve, compose
+from netdp.privacy.renyi import _free_delta
 
 quick = settings(deadline=None, max_examples=60)  # machines are shared: no deadline
 
@@ -176,3 +181,31 @@ def test_bad_input(call, match):
 def test_unlike_curves_need_the_function():
     with pytest.raises(Unsupported, match=r"netdp\.privacy\.compose"):
         RenyiCurve.linear(0.1).compose(GaussianCurve(1.0))
+
+
+# ── formula pins: printed expressions, evaluated anew ─────────────────────────────────────────────────────────────────
+
+
+def test_conversions_from_one_order_are_as_printed():
+    """ε = r − log(α/(α−1)) − (log δ + log α)/(α−1), δ by the same, and 8 units of every term on top."""
+    unit = 2.0**-53
+    for alpha, r, delta in ((2.0, 0.3, 1e-6), (32.0, 1.5, 1e-9), (5.5, 4.0, 1e-3)):
+        with mpmath.workdps(40):
+            a, log_delta = mpmath.mpf(alpha), mpmath.log(mpmath.mpf(delta))
+            shrink, log_alpha = mpmath.log(a / (a - 1)), mpmath.log(a)
+            exact = r - shrink - (log_delta + log_alpha) / (a - 1)
+            added = 8 * unit * float(r + shrink + (abs(log_delta) + log_alpha) / (a - 1))
+            found = mpmath.mpf(float(RenyiCurve([alpha], [r]).epsilon(delta)))
+            assert 0.5 * added < float(found - exact) < 1.5 * added
+    for alpha, r, epsilon in ((32.0, 3.0, 5.0), (64.0, 1.0, 4.0)):
+        with mpmath.workdps(40):
+            a = mpmath.mpf(alpha)
+            shrink, log_alpha = mpmath.log(a / (a - 1)), mpmath.log(a)
+            exact = mpmath.exp((a - 1) * (r - epsilon - shrink) - log_alpha)
+            added = 8 * unit * float(1 + log_alpha + (a - 1) * (r + epsilon + shrink))
+            found = mpmath.mpf(float(RenyiCurve([alpha], [r]).delta(epsilon)))
+            assert 0.7 * added < float(found / exact - 1) < 1.3 * added
+    for r in np.geomspace(1e-6, 5.0, 60).tolist():
+        with mpmath.workdps(40):
+            exact = mpmath.sqrt(min(mpmath.mpf(r) / 2, -mpmath.expm1(-mpmath.mpf(r))))
+            assert 4 * unit < float(mpmath.mpf(float(_free_delta(np.array(r)))) / exact - 1) < 12 * unit

@@ -1,4 +1,7 @@
-"""The sampled Gaussian, composed (docs/guarantees.md#sampled-descent): against integrals, enumeration, draws and dp-accounting."""
+"""The sampled Gaussian, composed: against integrals, enumeration, draws and dp-accounting.
+
+Proof: docs/proofs/masked.md#sampled-descent.
+"""
 
 import math
 
@@ -8,10 +11,17 @@ import pytest
 from scipy import special, stats
 
 from netdp.errors import InvalidValue
-from netdp.privacy import _powers, gaussian_delta
+from netdp.privacy import gaussian_delta
+from netdp.privacy import sampled_gaussian as _powers
 from netdp.privacy import sampled_gaussian as sampled
-from netdp.privacy._powers import Masses, power, too_long
-from netdp.privacy.sampled_gaussian import least_root, sampled_gaussian_curve, sampled_gaussian_multiplier
+from netdp.privacy.sampled_gaussian import (
+    Masses,
+    least_root,
+    power,
+    sampled_gaussian_curve,
+    sampled_gaussian_multiplier,
+    too_long,
+)
 
 LINE = np.linspace(-14.0, 16.0, 60_001)
 PHI = stats.norm.pdf
@@ -290,3 +300,16 @@ def test_what_is_rarer_than_any_coin_is_refused_by_name():
     with pytest.raises(InvalidValue, match=r"sampling=1e-17 is less than 2\^-40"):
         sampled_gaussian_curve(1.0, 1e-17, 1000)
     assert 0 <= float(sampled_gaussian_curve(9e8, 2.0**-40, 100_000).delta(0.0)) < 1e-6
+
+
+def test_what_edges_may_be_off_by_is_as_printed():
+    """Formula pin: η = 64u(1 + |log q| + r(r + 13.5)) for every release: stated at ε + Tη, and e^{Tη} − 1 more at ε = 0."""
+    q, r, times = 0.1, 0.5, 40
+    pair = sampled._Removed(r, q)
+    eta = 64 * 2.0**-53 * (1 - math.log(q) + r * (r + 13.5))
+    curve = sampled._composed(pair, times, (1e-6,))
+    assert curve.epsilons[1] == pytest.approx(times * eta, rel=1e-12, abs=0.0)
+    assert curve.deltas[0] - curve.deltas[1] == pytest.approx(math.expm1(times * eta), rel=0.01, abs=0.0)
+    step = (curve.epsilons[101] - curve.epsilons[1]) / 100
+    one = sampled._discretised(pair)
+    assert step / one.step - 1 == pytest.approx(1e-12, rel=0.05, abs=0.0)

@@ -73,7 +73,11 @@ def test_subclasses_are_not_handled_unless_entered_with_them(halves):
 
 
 def test_a_subclass_of_a_protocol_is_neither_accounted_for_nor_run_by_its_parent():
-    from netdp import account, calibrate, expected_error, local_dp, simulate, trusted_curator
+    from netdp import simulate
+    from netdp.protocols.accounting import account
+    from netdp.protocols.accuracy import expected_error
+    from netdp.protocols.alternatives import local_dp, trusted_curator
+    from netdp.protocols.calibration import calibrate
 
     loud = Louder(10, sigma=1.0)
     for ask in (

@@ -7,8 +7,8 @@ import pytest
 
 import netdp
 from netdp import graphs
-from netdp.planning import plan_rounds
-from netdp.report.accuracy import at_the_same_privacy, predicted
+from netdp.families.shuffle.plan import plan_rounds
+from netdp.protocols.answers import at_the_same_privacy, predicted
 
 DELTA = 1e-6
 

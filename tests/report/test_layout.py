@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from netdp import graphs
-from netdp.report.layout import _mesh, _pushes_of_pairs, placed
+from netdp.report.network import _mesh, _pushes_of_pairs, placed
 
 TWO_CROWDS = graphs.Graph.from_edges(
     400,

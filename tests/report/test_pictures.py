@@ -11,12 +11,10 @@ import pytest
 import netdp
 from netdp import graphs
 from netdp.errors import InvalidValue, MissingDependency
-from netdp.report import files
-from netdp.report.comparison import compare
-from netdp.report.files import ENDINGS
+from netdp.protocols.answers import answer
+from netdp.report import style as files
 from netdp.report.picture import drawn, page, save_picture, show_of
-from netdp.report.scale import Scale
-from netdp.report.summary import summarise
+from netdp.report.style import ENDINGS, Scale
 from netdp.settings.catalogue import CATALOGUE
 
 pytest.importorskip("matplotlib")
@@ -61,10 +59,8 @@ def subject_of(name):
         place += 2 if valued else 1
     settings = account_settings(None, given(typed))
     protocol = settings.made()
-    if name == "gossip":
-        return summarise(protocol, settings.observers(protocol))
     observers = None if settings.colluders else settings.observers(protocol)
-    return compare(protocol, observers, settings.delta, colluders=settings.colluders)
+    return answer(protocol, observers, settings.delta, colluders=settings.colluders)
 
 
 def _number(word):
@@ -146,14 +142,14 @@ def texts(figure):
 
 
 def test_nothing_and_no_bound_have_a_colour_and_a_word_of_their_own():
-    shown = show_of(summarise(netdp.Gossip(graphs.ring(12), 3, 4.0), 0))
+    shown = show_of(answer(netdp.Gossip(graphs.ring(12), 3, 4.0), 0))
     assert "nothing learned (ε = 0)" in texts(drawn(shown))
     scale = shown.scale
     small, nothing, unbounded, nobody = scale.painted(np.array([scale.low / 10, 0.0, np.inf, np.nan])).tolist()
     assert len({tuple(colour) for colour in (small, nothing, unbounded, nobody)}) == 4
     assert nothing[:3] == [1, 1, 1]
     assert unbounded[:3] == [0, 0, 0]
-    everything = compare(netdp.RingSum(10, rounds=3, sigma=4.0, closing=False), [8], 1e-6)
+    everything = answer(netdp.RingSum(10, rounds=3, sigma=4.0, closing=False), [8], 1e-6)
     assert "no finite ε" in page(show_of(everything))
 
 
@@ -178,7 +174,7 @@ def test_parties_have_their_names_where_they_are_few_and_letters_are_large_enoug
     assert {"Medici", "Strozzi", "Acciaiuoli"} <= set(texts(figure))
     assert all(text.get_fontsize() >= 7 for text in figure.findobj(Text) if text.get_text())
     assert figure.get_figwidth() <= 7.0
-    many = drawn(show_of(summarise(netdp.Gossip(graphs.dataset("les-miserables"), 2, 4.0), "Valjean")))
+    many = drawn(show_of(answer(netdp.Gossip(graphs.dataset("les-miserables"), 2, 4.0), "Valjean")))
     assert "Cosette" not in texts(many)
 
 
@@ -200,7 +196,7 @@ def test_names_do_not_lie_on_each_other():
 def test_hostile_names_are_words_not_formulas_or_tags(tmp_path):
     names = ["$x^{", "</script><b>", "<svg onload=1>"]
     graph = graphs.Graph.from_edges(3, [(0, 1), (1, 2)], labels=names)
-    subject = summarise(netdp.Gossip(graph, 2, 1.0), names[0])
+    subject = answer(netdp.Gossip(graph, 2, 1.0), names[0])
     for ending in ENDINGS:
         content = save_picture(subject, tmp_path / f"x{ending}").read_bytes()
         CHECKS[ending](content)

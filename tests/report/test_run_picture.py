@@ -11,19 +11,11 @@ import pytest
 
 from netdp.errors import InvalidValue
 from netdp.peers.ledger.entries import entry_of, total
+from netdp.peers.outcome import UpResult
 from netdp.peers.study import Study
 from netdp.peers.study.task import Task
-from netdp.peers.up import UpResult
-from netdp.report.run_picture import (
-    coalition_sizes,
-    contributions,
-    heard,
-    learned,
-    page_data,
-    save_run_picture,
-    standing,
-)
-from netdp.views import Transcript
+from netdp.protocols import Transcript
+from netdp.report.run import coalition_sizes, contributions, heard, learned, page_data, save_run_picture, standing
 
 MEAN = Task(kind="mean", column="x", bounds=(0, 10))
 NAMES = [f"p{u}" for u in range(8)]

@@ -10,14 +10,16 @@ import pytest
 import netdp
 from netdp import graphs
 from netdp.errors import InvalidValue, MissingDependency
-from netdp.planning import calibrate_epsilon0, plan_masked
-from netdp.planning.trade_off import baselines, trade_off
-from netdp.privacy.readable import readable
+from netdp.families.gossip.plan import plan_gossip
+from netdp.families.masked.plan import plan_masked
+from netdp.families.shuffle.plan import calibrate_epsilon0
+from netdp.privacy.wording import readable
+from netdp.protocols.planning import baselines, trade_off
 
 FLORENCE = graphs.dataset("florentine")
 GOSSIP = netdp.Gossip(FLORENCE, rounds=4, sigma=4.0, masks=10.0)
 LOSS = netdp.account(GOSSIP, "Medici")
-PLAN = netdp.plan(graphs.hypercube(3), 1.0, 1e-6)
+PLAN = plan_gossip(graphs.hypercube(3), 1.0, 1e-6)
 
 
 @pytest.fixture
@@ -184,7 +186,9 @@ def test_all_pairs_as_a_table():
 def test_a_plan_as_a_table():
     pytest.importorskip("pandas")
     frame = PLAN.to_frame()
-    assert list(frame.columns) == ["way", "epsilon", "claim", "rmse", "times_curator", "messages_per_party", "chosen"]
+    assert list(frame.columns) == [
+        "way", "family", "epsilon", "claim", "rmse", "times_curator", "messages_per_party", "chosen",
+    ]  # fmt: skip
     assert frame.way.tolist() == [*(option.name for option in PLAN.options), "local DP", "trusted curator"]
     assert frame[frame.chosen].way.item() == PLAN.best.name
     assert (frame.epsilon.dropna() <= 1.0).all()
@@ -211,7 +215,7 @@ def every_card():
     yield netdp.pairwise(gossip)
     yield netdp.account(gossip, colluders=1)
     yield PLAN
-    yield netdp.plan(BAD, 1.0, 1e-6)
+    yield plan_gossip(BAD, 1.0, 1e-6)
 
 
 @pytest.mark.parametrize("value", [*every_card()], ids=lambda value: type(value).__name__)

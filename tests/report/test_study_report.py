@@ -13,15 +13,14 @@ from pathlib import Path
 import pytest
 
 from netdp.errors import InvalidValue, NetdpError
-from netdp.peers.kinds import KINDS
+from netdp.families import KINDS
 from netdp.peers.study import Study, Task
-from netdp.peers.study.scaling import Scaling
+from netdp.peers.study.scaling import ScalingTask
 from netdp.peers.study.training import Training
-from netdp.privacy.readable import readable
+from netdp.privacy.wording import readable
 from netdp.report.study import summary_html, write_report
-from netdp.report.study.company import COMPANY, OPEN
-from netdp.report.study.enforced import UNKNOWN, enforced
-from netdp.report.study.facts import report_facts
+from netdp.report.study.accuracy import COMPANY, OPEN
+from netdp.report.study.facts import UNKNOWN, enforced, report_facts
 from netdp.report.study.page import report_page
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -32,7 +31,7 @@ RECORDS = Training(features=[FEATURE], label="ill", classes=["no", "yes"], max_r
 PARTIES = Training(
     features=[{**FEATURE, "centre": 30, "scale": 5}], label="ill", classes=["no", "yes"], unit="party", held_out=0.1
 )
-COLUMNS = Scaling(features=[FEATURE], max_records=50)
+COLUMNS = ScalingTask(features=[FEATURE], max_records=50)
 STUDIES = {
     "masked-sum": {"task": MEAN, "colluders": 2, "attempts": 2, "absent": 1},
     "ring-sum": {"task": MEAN},
@@ -191,7 +190,7 @@ HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>&amp;"
 @pytest.mark.parametrize("task", [
     Task(kind="mean", column=HOSTILE, bounds=(0, 1)),
     Task(kind="histogram", column=HOSTILE, categories=[[HOSTILE, "</style></title>"]]),
-    Scaling(features=[{"name": HOSTILE, "range": [0, 1]}], max_records=5),
+    ScalingTask(features=[{"name": HOSTILE, "range": [0, 1]}], max_records=5),
     Training(features=[{"name": HOSTILE, "range": [0, 1]}], label=f"y{HOSTILE}", classes=[HOSTILE, "no"], max_records=5),
 ])  # fmt: skip
 def test_hostile_names_stay_text(task):
@@ -307,7 +306,7 @@ def test_a_file_appears_whole_or_not_at_all(drafts, tmp_path, monkeypatch):
     def fails(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("netdp.report.files.os.replace", fails)
+    monkeypatch.setattr("netdp.report.style.os.replace", fails)
     with pytest.raises(NetdpError, match="No space left"):
         write_report(study, tmp_path / "study.toml", target)
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]

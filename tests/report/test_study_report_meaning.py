@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import norm
 
 from netdp.privacy import GaussianCurve
-from netdp.report.study.meaning import (
+from netdp.report.study.accuracy import (
     PRIORS,
     belief_after,
     chance_words,

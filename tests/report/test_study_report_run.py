@@ -8,18 +8,17 @@ import pytest
 
 from netdp.audit import Audit, Check, Verdict
 from netdp.errors import FileFormatError, InvalidValue
-from netdp.peers.audits.simulated import audit_in_simulation
 from netdp.peers.identity import Identity
 from netdp.peers.ledger.entries import correction_of, entry_of, total
 from netdp.peers.ledger.store import Store
-from netdp.peers.settle import settle
+from netdp.peers.recordings.audit import audit_in_simulation
+from netdp.peers.setup import settle
 from netdp.peers.study import Study, Task
-from netdp.peers.study.same import identity_of
-from netdp.privacy.readable import readable
-from netdp.report.study.audited import audit_told, read_audit
+from netdp.peers.study.digest import identity_of
+from netdp.privacy.wording import readable
 from netdp.report.study.facts import report_facts
-from netdp.report.study.happened import happened, study_of_run
 from netdp.report.study.page import report_page
+from netdp.report.study.record import audit_told, happened, read_audit, study_of_run
 
 MEAN = Task(kind="mean", column="x", bounds=(0, 10))
 NAMES = ("ann", "bob", "cy", "dee", "eve")

@@ -71,7 +71,7 @@ def studio(*words):
         process.stdout.close()
 
 
-def until(what, seconds=60.0):
+def until(what, seconds=240.0):
     """Wait until a question has a true answer, and return that."""
     ends = time.monotonic() + seconds
     while time.monotonic() < ends:

@@ -12,7 +12,7 @@ from netdp.peers.study.task import Task
 from netdp.privacy import Claim
 from netdp.settings.catalogue import CATALOGUE
 from netdp.studio.controls import controls, example, protocols
-from netdp.studio.explore import Explorer
+from netdp.studio.explorer import Explorer
 
 GOSSIP = {"graph": "hypercube:4", "protocol": "gossip", "rounds": 8, "sigma": 4.0, "masks": 10.0}
 #: Examples of the catalogue that take seconds: smaller ones of the same.
@@ -31,7 +31,7 @@ def state_of(name):
 
 
 def flags(state):
-    from netdp.studio.copied import command_line
+    from netdp.studio.snippets import command_line
 
     return shlex.split(command_line(state))[1:]
 
@@ -42,7 +42,7 @@ def test_the_page_says_what_the_command_says(name, netdp_json):
     explorer, state = Explorer(), state_of(name)
     told = explorer.account(state)
     said = netdp_json(*shlex.split(explorer.words(state)["command"])[1:])
-    epsilon = said["epsilon"] if name == "gossip" else said["loss"]["epsilon"]
+    epsilon = said["loss"]["epsilon"]
     assert told["epsilon"] == epsilon
     assert told["claim"] == said["loss"]["claim"]
     assert told["assumptions"] == said["loss"]["assumptions"]
@@ -236,7 +236,7 @@ def test_no_picture_of_pairs_that_are_alike():
 
 
 def test_a_network_too_large_for_everybody_is_planned_for_the_one_who_looks(monkeypatch):
-    monkeypatch.setattr("netdp.planning.audience.MAX_EVERYBODY", 20)
+    monkeypatch.setattr("netdp.protocols.target.MAX_EVERYBODY", 20)
     explorer, state = Explorer(), GOSSIP | {"graph": "karate", "observer": ["11"]}
     found = explorer.plan(state, 0.5, only_noise=True)
     assert found["holds"] == "against party 11 only: the network is too large to look at everybody"

@@ -7,9 +7,8 @@ import time
 import pytest
 
 from netdp.errors import InvalidValue
-from netdp.studio.explore import Explorer
-from netdp.studio.server import HEADERS, MOST_ASKED, TOKEN, Studio
-from netdp.studio.serving import address_of, listening
+from netdp.studio.explorer import Explorer
+from netdp.studio.server import HEADERS, MOST_ASKED, TOKEN, Studio, address_of, listening
 
 testclient = pytest.importorskip("starlette.testclient", reason="tests of the server need httpx")
 
@@ -136,7 +135,7 @@ def test_an_answer_that_nobody_waits_for_is_given_up():
     """Closing the lines ends the work at its next word of progress."""
     import asyncio
 
-    from netdp.studio.streaming import Desk, GivenUp
+    from netdp.studio.server import GivenUp, RequestQueue
 
     ended, began = threading.Event(), threading.Event()
 
@@ -151,7 +150,7 @@ def test_an_answer_that_nobody_waits_for_is_given_up():
             raise
 
     async def leave():
-        desk = Desk()
+        desk = RequestQueue()
         answer = desk.lines(endless)
         assert b"progress" in await anext(answer)
         await answer.aclose()
@@ -196,7 +195,7 @@ def test_the_page_asks_nothing_of_other_machines():
 
 def test_only_studies_that_run_can_be_attached_to(ask, tmp_path, monkeypatch):
     """A page names a process, never a folder."""
-    from netdp.peers import under_way
+    from netdp.peers import runs as under_way
 
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     assert ask.get("/api/running").json() == []

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from netdp.errors import FileFormatError, InvalidValue
+from netdp.peers.events import RotatingFile
+from netdp.peers.launch import party_process
 from netdp.peers.ledger.entries import total
 from netdp.peers.ledger.store import Store
-from netdp.peers.log import RotatingFile
-from netdp.peers.messages import Item, decode
-from netdp.peers.meter import kind_of
+from netdp.peers.messages import Item, decode, kind_of
 from netdp.peers.study import Study
-from netdp.peers.up import party_process
-from netdp.studio.watch import Watch, watch
-from netdp.studio.watch.tail import Tail
+from netdp.studio import watch
+from netdp.studio.homes import Tail
+from netdp.studio.watch import Watch
 
 sys.path.append(str(Path(__file__).parents[1] / "peers"))
 sys.path.append(str(Path(__file__).parents[1] / "cli"))
@@ -26,6 +26,8 @@ sys.path.append(str(Path(__file__).parents[1] / "cli"))
 import crew
 import planted
 from started import Started
+
+from netdp.studio.homes import promised
 
 STATES = {"absent", "starting", "running", "waiting", "silent", "answered", "ended", "stopped", "failed", "killed"}
 
@@ -179,7 +181,7 @@ def test_what_was_promised_and_spent_is_what_study_and_ledgers_say(finished):
 
 def test_nobody_waits_for_a_promise_that_takes_long_to_certify(finished, monkeypatch):
     """The page opens with what the study names; the rest comes when it is there."""
-    asked, ready = watch.promised, threading.Event()
+    asked, ready = promised, threading.Event()
     monkeypatch.setattr(watch, "promised", lambda study: ready.wait(60) and asked(study))
     monkeypatch.setattr(watch, "PROMISE_WAIT", 0.01)
     one = Watch(finished.folder)
@@ -256,8 +258,9 @@ def test_a_live_run_is_told_while_it_runs(tmp_path):
 
 
 def test_a_party_that_is_killed_for_good_is_told_from_those_that_ended(tmp_path):
-    one = crew.Crew(tmp_path, 3, "complete:3", gather=3.0, patience=2.0, absent=1, attempts=2)
+    one = crew.Crew(tmp_path, 3, "complete:3", gather=120.0, patience=20.0, absent=1, attempts=2)
     crew.orders(one.home(2), ["before spend", 1])
+    one.foresee("p2")
     result = one.run(restart=False)
     seen = Seen(one.folder).all()
     states = {name: state["state"] for name, state in seen.states.items()}
@@ -495,16 +498,16 @@ def test_no_secret_is_in_a_trace_or_on_the_page(protocol, tmp_path):
 
 
 def test_every_state_has_a_look_on_the_page():
-    page = Path(watch.__file__).parents[1] / "page" / "watch-network.js"
+    page = Path(watch.__file__).parent / "page" / "watch-network.js"
     text = page.read_text("utf-8")
     for state in STATES | {"linked", "unlinked", "beyond"}:
         assert f"  {state}: {{ sign:" in text
 
 
 def test_every_kind_of_message_has_words_on_the_page():
-    from netdp.peers.log import KINDS
+    from netdp.peers.events import KINDS
 
-    text = (Path(watch.__file__).parents[1] / "page" / "watch-story.js").read_text("utf-8")
+    text = (Path(watch.__file__).parent / "page" / "watch-story.js").read_text("utf-8")
     listed = text[text.index("export const KINDS") : text.index("const PAYLOAD")]
     assert {kind for kind in KINDS if f'"{kind}"' in listed} == KINDS
 

@@ -4,44 +4,15 @@ A claimed ε is believed when an attack with the observers' full view cannot bea
 bug. `audit` runs the strongest attacks there are on the pairs that matter most; `audit_pair` attacks one.
 """
 
-from . import (  # noqa: F401  register their attacks
-    descents,
-    linear,
-    masked,
-    membership,
-    shuffles,
-    token_descents,
-    token_histograms,
-    walks,
-)
-from .attack import SIMULATOR, Attack, Scores, collect
-from .bounds import Measured, Point, clopper_pearson, measure, one_run
-from .canaries import OneRun, one_run_audit
-from .findings import Audit, Check, Finding, Verdict
-from .front import audit, audit_pair, audit_these, look
-from .pairs import Pair
-from .table import attacks
+from netdp.exports import exports
 
-__all__ = [
-    "SIMULATOR",
-    "Attack",
-    "Audit",
-    "Check",
-    "Finding",
-    "Measured",
-    "OneRun",
-    "Pair",
-    "Point",
-    "Scores",
-    "Verdict",
-    "attacks",
-    "audit",
-    "audit_pair",
-    "audit_these",
-    "clopper_pearson",
-    "collect",
-    "look",
-    "measure",
-    "one_run",
-    "one_run_audit",
-]
+__getattr__, __dir__ = exports(
+    __name__,
+    {
+        "netdp.audit.attack": "SIMULATOR Attack Scores attacks collect",
+        "netdp.audit.audits": "Pair audit audit_pair audit_these look",
+        "netdp.audit.bounds": "Measured Point clopper_pearson measure one_run",
+        "netdp.audit.canaries": "OneRun one_run_audit",
+        "netdp.audit.findings": "Audit Check Finding Verdict",
+    },
+)

@@ -6,12 +6,12 @@ else is the same in both, and the attack may know it: the promise is made agains
 **What an attack reads** is what the observers hold after a run (a record), nothing else. It may know the protocol, and how the
 system under audit behaves when it is fed with numbers of one's own choice (its code is public).
 
-**The system under audit** is a function with the arguments of `netdp.simulate.run.execute`. By default it is that function, so
-what `netdp.simulate` runs is what is attacked; a test plants a bug by putting another function in its place.
+**The system under audit** is a function with the arguments of `netdp.protocols.simulation.execute`. By default it is that function,
+so what `netdp.simulate` runs is what is attacked; a test plants a bug by putting another function in its place.
 
 **Trials.** A *batch* is one call of the system with many columns, each a run of its own, or one run where chance is shared by
 columns. Batches have seeds of their own, made from the audit's seed, the world and their number: the same audit gives the same
-scores, on any engine.
+scores, on any engine. Which attacks there are on which protocol is in one strict table (`netdp.protocols.table`).
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from netdp.engine import map_items
+from netdp.audit.bounds import Measured
+from netdp.engines.maps import map_items
 from netdp.errors import InvalidValue
 from netdp.numerics.arrays import FloatArray, Progress
 from netdp.numerics.checks import whole
 from netdp.numerics.values import party_values
-from netdp.privacy import Curve, GaussianCurve
-from netdp.simulate.run import Normal, Run, Values, execute
-
-from .bounds import Measured
+from netdp.privacy.curve import Curve
+from netdp.privacy.curves import GaussianCurve
+from netdp.protocols.simulation import Normal, Run, Values, execute
+from netdp.protocols.table import Table
 
 System = Callable[..., Run]
-"""(protocol, values, seed, normal, record) → Run, as `netdp.simulate.run.execute`."""
+"""(protocol, values, seed, normal, record) → Run, as `netdp.protocols.simulation.execute`."""
 
 
 def SIMULATOR(protocol: Any, values: Values, seed: int, normal: Normal, record: Any) -> Run:  # noqa: N802  the usual one
@@ -97,15 +98,15 @@ def collect(
     trials, seed = whole("trials", trials, 1), whole("seed", seed)
     batches = -(-trials // attack.size)
     items = [(within, number) for number in range(batches) for within in (False, True)]
-    found: dict[bool, list[FloatArray]] = {False: [], True: []}
+    by_world: dict[bool, list[FloatArray]] = {False: [], True: []}
     results = map_items(_one, items, shared=(attack, seed), progress=progress, portable=portable)
     for (within, _), scores in zip(items, results, strict=True):
         if scores.shape != (attack.size,):
             raise InvalidValue(
                 f"{type(attack).__name__} gave scores of shape {scores.shape}, expected {(attack.size,)}"
             )
-        found[within].append(scores)
-    return Scores(np.concatenate(found[False]), np.concatenate(found[True]))
+        by_world[within].append(scores)
+    return Scores(np.concatenate(by_world[False]), np.concatenate(by_world[True]))
 
 
 def _one(attack: Attack, seed: int, item: tuple[bool, int]) -> FloatArray:
@@ -133,3 +134,30 @@ class Columns(Values):
         if (np.ptp(data, axis=0) > protocol.sensitivity * (1 + 1e-9)).any():
             raise InvalidValue(f"values of a column lie further apart than the sensitivity {protocol.sensitivity:g}")
         return data
+
+
+shorter = Table("a shorter form", "is audited as it is", part="attack")
+"""`shorter(protocol)`: the same with so few iterations that thousands of runs take seconds (`netdp.audit.audits.shortened`)."""
+
+publicly_drawn = Table("what is drawn in public", "draws nothing in public", part="attack")
+"""`publicly_drawn(protocol, seed)`: the protocol with what it draws in public, and the options of `account` that state it."""
+
+checks = Table("a check", "has no checks of its own", part="attack")
+"""`checks(protocol, target, system, seed)`: a list of `Check` beside the attacks."""
+
+canaries = Table(
+    "an audit in one run",
+    "cannot be audited in one run: that takes a shuffle, or views that are linear with Gaussian noise while nothing public is "
+    "drawn; audit one target in many runs",
+    part="attack",
+)
+"""`canaries(protocol, observers, planted, coins, seed, system)`: of every planted coin, how the observers lean (> 0: heads)."""
+
+attacks = Table("an attack", "cannot be audited", part="attack")
+"""`attacks(protocol, observers, target, system, seed)`: a list of `Attack`, the strongest first.
+
+observers   `netdp.privacy.Observers`: the parties, and roles such as the curator
+target      whose data are different in the two worlds
+system      what is under audit, with the arguments of `netdp.protocols.simulation.execute`, where the attack uses it
+seed        of what is public and drawn once, such as random edges
+"""

@@ -1,37 +1,14 @@
 """Measured lower bounds: what counted successes of an attack prove about ε, with a stated confidence.
 
-Proofs: docs/guarantees.md#measured.
-
 An attack turns what observers hold after a run into a number, its *score*, meant to be larger if the target's data were one
-value (`within`) than if they were another (`without`). Many runs of both kinds give two samples. For a threshold t let
-
-    f = P(score > t | without)   false positives,      r = P(score > t | within)   true positives.
-
-**What a promise allows.** If the loss is at most the curve δ(·), then r ≤ e^ε·f + δ(ε) for every ε ≥ 0, by definition, and the
-same with the two worlds exchanged (events score ≤ t). So rates that break one of these inequalities refute the promise, whatever
-the attack was and whatever the law of the scores is. We do not know f and r; Clopper and Pearson (1934) give f⁺ ≥ f and r⁻ ≤ r
-that hold with any wanted probability, for any f and r.
-
-**Readings.** Thresholds are chosen on the first eighth of the trials and judged on the rest, which they have not seen:
+value (`within`) than if they were another (`without`). For a threshold t, f = P(score > t | without) is the rate of false positives
+and r = P(score > t | within) that of true ones. Two readings:
 
     by counts     ε ≥ log((r⁻ − δ)/f⁺), in both directions, whatever the scores are like
-    as Gaussian   from how often the guess "within if score > t" is right, a = (r + 1 − f)/2. If the loss is a Gaussian shift μ, no
-                  guess is right more often than Φ(μ/2), so μ ≥ 2Φ⁻¹(a⁻), and ε is that of this shift at δ
+    as Gaussian   μ ≥ 2Φ⁻¹(a⁻), a = (r + 1 − f)/2 how often the guess "within if score > t" is right; ε is that of this shift at δ
 
-As many trials are made in one world as in the other, m each. The number of right guesses is then a sum of 2m independent
-indicators with mean 2ma, and such a sum exceeds any number above its mean + 1 with no larger probability than a binomial number
-Bin(2m, a) (Hoeffding 1956, Theorem 4): so a⁻ is Clopper's and Pearson's bound for 2m trials.
-Where the claim is a Gaussian shift, a larger μ refutes it just as rigorously as counts do. Under any claim a ≤ (1 + δ(0))/2,
-and under Rényi divergences αρ of all orders a ≤ (1 + √(ρ/2))/2 (Pinsker, α → 1): that is looked at, too. For a claim that is no
-Gaussian shift, how near an attack came is told by its share of what the claim allows, (2a⁻ − 1)/δ(0) (`share_of`).
-
-A few thousand trials cannot show a large ε at δ = 10⁻⁶ by counts; that is why the second reading is there (Nasr et al. 2023).
-All bounds hold together with the stated confidence: half of the doubt is that of a, the other half is shared by the four others.
-
-**One run.** `one_run` needs no second run: m canaries are in or out by fair coins, all in one run, and r of them are guessed. An
-(ε, δ)-private run lets at most so many guesses be right (Steinke, Nasr, Jagielski 2023, Theorem 5.2):
-
-    P(W ≥ v) ≤ β(v) + 2mδ·max_{1≤i≤v} (β(v − i) − β(v))/i,      β(v) = P(Binomial(r, e^ε/(1 + e^ε)) ≥ v).
+`one_run` needs no second run: it bounds ε by how many of m canaries, all in one run, are guessed. All bounds hold together with the
+stated confidence. Proofs: docs/proofs/audit.md#measured.
 """
 
 from __future__ import annotations
@@ -46,7 +23,9 @@ import numpy.typing as npt
 from netdp.errors import InvalidValue
 from netdp.numerics.arrays import FloatArray
 from netdp.numerics.checks import check_delta, whole
-from netdp.privacy import Curve, RenyiCurve, gaussian_epsilon
+from netdp.privacy.curve import Curve
+from netdp.privacy.gaussian import gaussian_epsilon
+from netdp.privacy.renyi import RenyiCurve
 
 CONFIDENCE = 0.9999
 """That all bounds of one measurement hold together."""
@@ -141,8 +120,8 @@ def measure(without: npt.ArrayLike, within: npt.ArrayLike, delta: float, confide
     """What scores of runs without and within prove; as many of one kind as of the other.
 
     >>> scores = np.random.default_rng(0).standard_normal((2, 40_000))
-    >>> told = measure(scores[0], scores[1] + 1.0, delta=1e-6)
-    >>> 0.95 < told.mu < 1.0, told.by_counts < told.as_gaussian < 4.89            # 4.89 is the truth
+    >>> measured = measure(scores[0], scores[1] + 1.0, delta=1e-6)
+    >>> 0.95 < measured.mu < 1.0, measured.by_counts < measured.as_gaussian < 4.89            # 4.89 is the truth
     (True, True)
     >>> measure(scores[0], scores[1], delta=1e-6).mu
     0.0

@@ -8,7 +8,8 @@ from enum import StrEnum
 from typing import Any
 
 from netdp.numerics.arrays import jsonable
-from netdp.privacy import Claim, Observers
+from netdp.privacy.guarantee import Claim
+from netdp.privacy.observers import Observers
 
 from .bounds import Measured
 

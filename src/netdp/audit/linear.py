@@ -1,67 +1,38 @@
-"""The optimal linear distinguisher, for views that are linear in values and Gaussian noises (docs/guarantees.md#linear-gaussian).
+"""The optimal linear distinguisher, for views that are linear in values and Gaussian noises: y = A x + C z.
 
-What the observers hold is y = A x + C z, with x the values and z standard normal noises; their own noises, masks and values are
-rows of it like any other. Against a target whose contributions move by d, the best test of all is the likelihood ratio (Neyman
-and Pearson), which is the one number
-
-    s = wᵀy,     w = (C Cᵀ)⁺ A_u d,     N(s₀, μ²) against N(s₀ + μ², μ²),     μ² = dᵀ A_uᵀ (C Cᵀ)⁺ A_u d.
-
-**A and C are found by feeding the system itself** (`probed`): as every column of a run is a run of its own, one run whose columns
-hold one unit value or one unit noise each writes both matrices down. So the attack is the best one against what is really
-run, bug included, while the claim is that of the accountant, which has seen nothing of it. If some direction of what the
-target adds carries no noise at all (A_u d outside the range of C), that direction decides everything, and it is taken.
-
-**Which d.** A target with one value: d = Δ. Values over time (tokens, several studies): the signs with the largest μ².
-
-**Far values.** `within` is a value far outside of the public interval. A sound system clips it to the interval's end before noise
-is added, and nothing changes; one that forgets to, or clips too late, gives itself away.
-
-Rounding can only make w a little less than optimal: whatever w is, s is a function of what the observers hold, and what its scores
-prove is proved.
+By Neyman and Pearson the best test is one number, s = wᵀy with w = (C Cᵀ)⁺ A_u d, N(s₀, μ²) against N(s₀ + μ², μ²). A and C are
+found by feeding the system itself, one unit value or one unit noise in each column (`probed`): so the attack is the best one
+against what is really run, bug included, and shares nothing with the accountant. Whatever w is, what its scores prove is
+proved. Which d, values far outside the interval, directions without noise: docs/proofs/audit.md#best-attacks; the theorem:
+docs/proofs/linear.md#linear-gaussian.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
+from netdp.audit.attack import Attack, Columns, System
 from netdp.errors import InvalidValue
 from netdp.numerics.arrays import FloatArray
-from netdp.privacy import Observers
-from netdp.protocols import (
-    Central,
-    ErdosRenyiDescent,
-    ErdosRenyiGossip,
-    Gossip,
-    Local,
-    PathSum,
-    PushSum,
-    RandomizedGossip,
-    RingSum,
-    SecretRingSum,
-    VaryingGossip,
-)
-from netdp.simulate.run import Run
-from netdp.views import LinearGaussianView, LinearProtocol, Seen
-
-from .attack import Attack, Columns, System
-from .table import attacks
+from netdp.protocols.simulation import Normal, Run
+from netdp.protocols.training import clipped
 
 _TOLERANCE = 1e-9
 """Directions of C Cᵀ below this share of its largest one count as without noise of their own: rounding."""
+
 _CLEAR = 1e-6
 """What the target adds must have at least this share of itself outside the range of C to be taken for uncovered."""
-_NUMBERS = 4_000_000
-"""Numbers of a view held in memory at once."""
+
 _SIGNS = 8
 """Up to so many contributions all signs are tried."""
-FAR = 1e3
-"""How many times Δ beyond its interval a far value lies."""
 
 
 class SolvedAttack(Attack):
@@ -159,8 +130,8 @@ def probed(
 ) -> tuple[FloatArray, FloatArray]:
     """A (numbers, periods·n) and C (numbers, noises): what the observers hold, as a function of values and noises.
 
-    >>> from netdp import graphs
-    >>> from netdp.simulate.run import execute
+    >>> from netdp import Gossip, graphs
+    >>> from netdp.protocols.simulation import execute
     >>> data, noise = probed(execute, Gossip(graphs.ring(4), rounds=1, sigma=2.0), (0,), seed=0)
     >>> data.shape, noise.shape                 # 1 and 3 send their noisy values; 0 knows its own value and noise
     ((4, 4), (4, 4))
@@ -233,68 +204,109 @@ def _signs(columns: FloatArray) -> FloatArray:
     return d
 
 
-@dataclass(frozen=True, eq=False)
-class MatrixAttack(Attack):
-    """The same on a protocol that is stated as matrices: what it says is seen is drawn, and judged."""
+FAR = 1e3
+"""How many times the clip the target's gradient is long in one of the two worlds; a sound system cuts it to the clip."""
 
-    words: ClassVar[str] = LinearAttack.words
-    gaussian: ClassVar[bool] = True
-    most: ClassVar[int] = 400_000
-    seen: Seen
+_NUMBERS = 4_000_000
+"""Numbers of a view held in memory at once."""
+
+Trainer = Callable[[Any, FloatArray, int, Normal, Any], FloatArray]
+"""(protocol, gradients (T, n, columns), seed, normal, observers) → (numbers, columns): all that the observers hold."""
+
+
+class _Scheduled:
+    """Losses whose gradient in the next iteration is the next of a list, wherever the models are."""
+
+    def __init__(self, gradients: FloatArray) -> None:
+        self._left = iter(gradients)
+        _, self.n, self.d = gradients.shape
+
+    def gradients(self, models: FloatArray, clip: float) -> FloatArray:
+        return clipped(next(self._left), clip)
+
+    def expansion(self, step: float, clip: float) -> float:
+        return 1.0
+
+
+class _Fed(np.random.Generator):
+    """A generator whose normal numbers are those that it is given; `default_rng` passes it on as it is."""
+
+    def __init__(self, normal: Normal) -> None:
+        super().__init__(np.random.PCG64(0))
+        self._normal = normal
+
+    def standard_normal(self, size: Any = None, *_: Any, **__: Any) -> Any:
+        """So many numbers from elsewhere."""
+        return self._normal((size,) if isinstance(size, int) else tuple(size))
+
+
+@dataclass(frozen=True, eq=False)
+class DescentAttack(SolvedAttack):
+    """See the module. One trial is one run of all iterations."""
+
+    words: ClassVar[str] = (
+        "the likelihood ratio of everything the observers hold in all iterations, which is one linear function of it, for a target "
+        "whose gradients are always as long as allowed"
+    )
+    most: ClassVar[int] = 200_000
+    protocol: Any
+    observers: tuple[int, ...]
     target: int
-    sensitivity: float
+    trainer: Trainer
+    seed: int = 0
 
     @cached_property
     def size(self) -> int:
         """As many columns as fit into memory."""
-        return int(np.clip(_NUMBERS // max(sum(self.seen.noise.shape), 1), 64, 1 << 14))
+        numbers = max(len(self.weights), self.protocol.iterations * self.protocol.n)
+        return int(np.clip(_NUMBERS // numbers, 64, 1 << 14))
 
     @cached_property
-    def _solved(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        data = self.seen.data
-        owners = np.arange(data.shape[1]) if self.seen.owners is None else self.seen.owners
-        mine = data[:, owners == self.target]
-        w, d, _ = solved(mine, self.seen.noise, self.sensitivity)
-        return w, mine @ d * self.sensitivity / 2, self.seen.noise.T @ w
+    def _solved(self) -> tuple[FloatArray, FloatArray, float]:
+        data, noise = probed_descents(self.trainer, self.protocol, self.observers, self.target, self.seed)
+        return solved(data, noise, self.protocol.sensitivity)
 
     def batch(self, within: bool, seed: int) -> FloatArray:
-        w, shift, noise = self._solved
-        z = np.random.default_rng(seed).standard_normal((len(noise), self.size))
-        return np.asarray((1.0 if within else -1.0) * float(w @ shift) + noise @ z)
+        """The target's gradients are a clip long, one way or the other; in one world because they are cut to it."""
+        gradients = np.zeros((self.protocol.iterations, self.protocol.n, self.size))
+        long = self.protocol.clip * (FAR if within else -1.0)
+        gradients[:, self.target] = (self.direction * long)[:, None]
+        normal = np.random.default_rng(seed).standard_normal
+        held = self.trainer(self.protocol, gradients, self.seed, normal, list(self.observers))
+        return np.asarray(self.weights @ held)
 
 
-@attacks.register_with_subclasses
-def _matrices(
-    protocol: LinearGaussianView | LinearProtocol, observers: Observers, target: int, system: System, seed: int
-) -> list[Attack]:
-    view = protocol.view() if isinstance(protocol, LinearProtocol) else protocol
-    return [MatrixAttack(view.seen_by(observers.parties), target, view.sensitivity)]
+def probed_descents(
+    trainer: Trainer, protocol: Any, observers: tuple[int, ...], target: int, seed: int = 0
+) -> tuple[FloatArray, FloatArray]:
+    """(numbers, T) and (numbers, noises): what the observers hold, as a function of the target's gradients and of noises.
 
+    >>> from netdp import CentralDescent
+    >>> from netdp.families.baselines.attack import published_gradients
+    >>> p = CentralDescent(4, iterations=2, sigma=2.0, step=0.5, clip=1.0)
+    >>> data, noise = probed_descents(published_gradients, p, (0,), target=1)
+    >>> data.tolist(), noise.tolist()
+    ([[0.25, 0.0], [0.0, 0.25]], [[1.0, 0.0], [0.0, 1.0]])
+    """
+    iterations, n = protocol.iterations, protocol.n
+    asked: list[int] = []
 
-attacks.refuse(Local, Central, why="it is what other protocols are compared with, and no messages of it are recorded")
-attacks.refuse(
-    ErdosRenyiGossip,
-    ErdosRenyiDescent,
-    why="its graphs are drawn first: audit(protocol) does that, or audit protocol.draw(seed)",
-)
-attacks.refuse(SecretRingSum, why="no attack on orders that are drawn anew and secret is built yet")
+    def count(shape: tuple[int, ...]) -> FloatArray:
+        asked.append(math.prod(shape))
+        return np.zeros(shape)
 
+    zero = trainer(protocol, np.zeros((iterations, n, 1)), seed, count, list(observers))
+    width, start = iterations + sum(asked), iterations
+    gradients = np.zeros((iterations, n, width))
+    gradients[np.arange(iterations), target, np.arange(iterations)] = protocol.clip
 
-@attacks.register
-def _gossip(
-    protocol: Gossip | VaryingGossip | PushSum | RandomizedGossip,
-    observers: Observers,
-    target: int,
-    system: System,
-    seed: int,
-) -> list[Attack]:
-    return [LinearAttack(protocol, observers.parties, target, system, seed)]
+    def units(shape: tuple[int, ...]) -> FloatArray:
+        nonlocal start
+        rows = math.prod(shape) // width
+        block = np.zeros((rows, width))
+        block[np.arange(rows), start + np.arange(rows)] = 1.0
+        start += rows
+        return block.reshape(shape)
 
-
-@attacks.register
-def _tokens(protocol: RingSum | PathSum, observers: Observers, target: int, system: System, seed: int) -> list[Attack]:
-    """Values over time, one per round of a ring: a noise that is used twice shows in their difference."""
-    if protocol.law != "gaussian":
-        return []
-    periods = protocol.rounds if isinstance(protocol, RingSum) else 1
-    return [LinearAttack(protocol, observers.parties, target, system, seed, min(periods, 2 * _SIGNS))]
+    found = trainer(protocol, gradients, seed, units, list(observers)) - zero
+    return found[:, :iterations] / protocol.clip, found[:, iterations:]

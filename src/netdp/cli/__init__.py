@@ -6,9 +6,8 @@ import sys
 
 import typer
 
+from netdp.cli import account, audit, ledger, lists, peer, plan, report, reproduce, simulate, studio, study, up
 from netdp.errors import NetdpError
-
-from . import account, audit, graphs, ledger, peer, plan, protocols, report, reproduce, simulate, studio, study, up
 
 app = typer.Typer(
     name="netdp",
@@ -19,17 +18,16 @@ app = typer.Typer(
 )
 app.command("account")(account.account)
 app.command("audit")(audit.audit)
-app.command("graphs")(graphs.list_graphs)
+app.command("graphs")(lists.list_graphs)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(peer.app, name="peer")
 app.command("plan")(plan.plan)
-app.command("protocols")(protocols.list_protocols)
+app.command("protocols")(lists.list_protocols)
 app.command("report")(report.report)
 app.command("reproduce")(reproduce.reproduce)
 app.command("simulate")(simulate.simulate)
 app.command("studio")(studio.studio)
 app.add_typer(study.app, name="study")
-
 app.command("up")(up.up)
 
 

@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from . import flags
 
-Plot = Annotated[
-    Path | None,
-    typer.Option(
-        "--plot",
-        help="Draw the network with its losses, all pairs where they are quick, ε against δ: out.png, .svg, .pdf or .html.",
-    ),
-]
-
-Rdp = Annotated[float | None, typer.Option("--rdp", help="Also the Rényi divergence of this order, such as 2.")]
-WhoLearnsMost = Annotated[
-    bool | None,
-    typer.Option(
-        "--who-learns-most", help="Instead: every single observer, the worst placed named.", show_default=False
-    ),
-]
+if TYPE_CHECKING:
+    from netdp.protocols.base import Protocol
+    from netdp.settings.models import Accounting
 
 
 @flags.takes(
@@ -34,11 +22,16 @@ WhoLearnsMost = Annotated[
         "observer": flags.Observer,
         "colluders": flags.Colluders,
         "delta": flags.Delta,
-        "rdp": Rdp,
-        "who_learns_most": WhoLearnsMost,
+        "rdp": flags.option(float, "Also the Rényi divergence of this order, such as 2."),
+        "who_learns_most": flags.option(
+            bool, "Instead: every single observer, the worst placed named.", "--who-learns-most"
+        ),
         **flags.ENGINE_FLAGS,
         "config": flags.Config,
-        "plot": Plot,
+        "plot": flags.option(
+            Path,
+            "Draw the network with its losses, all pairs where they are quick, ε against δ: out.png, .svg, .pdf or .html.",
+        ),
         "json": flags.Json,
     }
 )
@@ -50,34 +43,40 @@ def account(context: typer.Context, **typed: Any) -> None:
     loss beside the paper's formula, local DP and a trusted curator (or shuffler). With --colluders F the loss is that
     against the worst F parties of all, and the worst ones that were found are named.
     """
-    from netdp.protocols import Gossip
-    from netdp.report import save_picture, summarise, summary_table
-    from netdp.report.files import picture_path
+    from netdp.cli.output import progress_bar, show
+    from netdp.protocols.answers import answer
+    from netdp.report.picture import save_picture
+    from netdp.report.style import picture_path
+    from netdp.report.tables import answer_table
     from netdp.settings.loading import account_settings
-
-    from .progress import progress_bar
-    from .show import show
 
     settings = account_settings(typed["config"], flags.given(typed))
     context.with_resource(settings.running())
     chosen = settings.made()
     if settings.who_learns_most:
-        from .families import show_who_learns_most
-
-        show_who_learns_most(chosen, settings)
-        return
-    if not isinstance(chosen, Gossip) or settings.colluders is not None or settings.rdp is not None:
-        from .families import account_and_compare
-
-        account_and_compare(chosen, settings)
+        _show_who_learns_most(chosen, settings)
         return
     if settings.plot is not None:
         picture_path(settings.plot)  # refuse before the work
+    observers = None if settings.colluders is not None else settings.observers(chosen)
     with progress_bar("accounting") as progress:
-        summary = summarise(chosen, settings.observers(chosen), settings.delta, progress)
+        found = answer(
+            chosen, observers, settings.delta, colluders=settings.colluders, rdp=settings.rdp, progress=progress
+        )
     drawn = None
     if settings.plot is not None:
-        with progress_bar("all pairs") as progress:
-            drawn = save_picture(summary, settings.plot, progress)
-    lines = [summary_table(summary), *([f"picture: {drawn}"] if drawn is not None else [])]
-    show({**summary.to_dict(), "plot": str(drawn) if drawn else None}, lines, settings.as_json)
+        with progress_bar("drawing") as progress:
+            drawn = save_picture(found, settings.plot, progress)
+    lines = [answer_table(found), *([f"picture: {drawn}"] if drawn is not None else [])]
+    show({**found.to_dict(), "plot": str(drawn) if drawn else None}, lines, settings.as_json)
+
+
+def _show_who_learns_most(protocol: Protocol, settings: Accounting) -> None:
+    """Every single observer, or those named, beside whom it learns most about."""
+    from netdp.cli.output import progress_bar, show
+    from netdp.protocols.accounting import who_learns_most
+
+    named = None if settings.observer is None else settings.observers(protocol)
+    with progress_bar("accounting") as progress:
+        exposure = who_learns_most(protocol, settings.delta, named, progress=progress)
+    show(exposure.to_dict(), [str(exposure)], settings.as_json)

@@ -13,7 +13,7 @@ from netdp.errors import InvalidValue
 from . import flags
 
 if TYPE_CHECKING:
-    from netdp.audit import Audit
+    from netdp.audit.findings import Audit
 
 Subject = Annotated[
     str | None,
@@ -25,55 +25,23 @@ Subject = Annotated[
 ]
 AUDIT_FLAGS: dict[str, Any] = {
     "observer": flags.Observer,
-    "target": Annotated[str | None, typer.Option("--target", help="With --observer: look at this pair only.")],
-    "colluders": Annotated[
-        int | None,
-        typer.Option("--colluders", help="How many parties pool what they see in the last row; 3 by default."),
-    ],
+    "target": flags.option(str, "With --observer: look at this pair only."),
+    "colluders": flags.option(int, "How many parties pool what they see in the last row; 3 by default."),
     "delta": flags.Delta,
-    "trials": Annotated[
-        int | None,
-        typer.Option("--trials", help="Runs with each of two values; by default as many as the claim needs."),
-    ],
-    "confidence": Annotated[
-        float | None,
-        typer.Option("--confidence", help="That no row of a sound system is called refuted; 0.9999 by default."),
-    ],
-    "seed": Annotated[int | None, typer.Option("--seed", help="The same seed gives the same audit; 0 by default.")],
-    "peers": Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--peers",
-            help="Instead: a recording of real peers, DIR of netdp up STUDY --folder DIR --record DIR; repeat it for several "
-            "studies of the same parties.",
-            show_default=False,
-        ),
-    ],
-    "run": Annotated[
-        Path | None,
-        typer.Option(
-            "--run",
-            help="Run the parties of STUDY here as real processes on test data, record them in this folder, audit that.",
-        ),
-    ],
-    "canaries": Annotated[
-        int | None,
-        typer.Option("--canaries", help="With --run: how many records are in or out by a coin; 2,000 by default."),
-    ],
+    "trials": flags.option(int, "Runs with each of two values; by default as many as the claim needs."),
+    "confidence": flags.option(float, "That no row of a sound system is called refuted; 0.9999 by default."),
+    "seed": flags.option(int, "The same seed gives the same audit; 0 by default."),
+    "peers": flags.option(
+        list[Path],
+        "Instead: a recording of real peers, DIR of netdp up STUDY --folder DIR --record DIR; repeat it for several "
+        "studies of the same parties.",
+    ),
+    "run": flags.option(
+        Path, "Run the parties of STUDY here as real processes on test data, record them in this folder, audit that."
+    ),
+    "canaries": flags.option(int, "With --run: how many records are in or out by a coin; 2,000 by default."),
 }
-_OF_A_STUDY = (
-    "graph",
-    "colluders",
-    "delta",
-    "trials",
-    "confidence",
-    "seed",
-    "plot",
-    "json",
-    "engine",
-    "workers",
-    "scheduler",
-)
+_OF_A_STUDY = ("graph", "colluders", "delta", "trials", "confidence", "seed", "plot", "json", *flags.ENGINE_FLAGS)
 _OF_PEERS = ("peers", "observer", "target", "delta", "confidence", "plot", "json")
 _OF_A_RUN = ("graph", "run", "canaries", "seed", "observer", "target", "delta", "confidence", "plot", "json")
 
@@ -86,10 +54,7 @@ _OF_A_RUN = ("graph", "run", "canaries", "seed", "observer", "target", "delta", 
         **AUDIT_FLAGS,
         **flags.ENGINE_FLAGS,
         "config": flags.Config,
-        "plot": Annotated[
-            Path | None,
-            typer.Option("--plot", help="The report as out.html, or its picture as out.png, out.svg or out.pdf."),
-        ],
+        "plot": flags.option(Path, "The report as out.html, or its picture as out.png, out.svg or out.pdf."),
         "json": flags.Json,
     }
 )
@@ -102,10 +67,9 @@ def audit(context: typer.Context, **typed: Any) -> int:
 
     Exit status: 0 nothing was refuted, 1 something was.
     """
+    from netdp.cli.output import show
     from netdp.report.audit import audit_table, save_audit
-    from netdp.report.files import picture_path
-
-    from .show import show
+    from netdp.report.style import picture_path
 
     plot = typed.get("plot")
     if plot is not None:
@@ -144,10 +108,9 @@ def _only(given: dict[str, Any], known: tuple[str, ...], what: str) -> None:
 
 def _of_a_protocol(context: typer.Context, typed: dict[str, Any], given: dict[str, Any]) -> Audit:
     from netdp import audit as attacking
+    from netdp.cli.output import progress_bar
     from netdp.settings.loading import audit_settings
     from netdp.settings.models import found
-
-    from .progress import progress_bar
 
     settings = audit_settings(typed["config"], given)
     context.with_resource(settings.running())
@@ -157,21 +120,21 @@ def _of_a_protocol(context: typer.Context, typed: dict[str, Any], given: dict[st
     }  # fmt: skip
     with progress_bar("attacking") as progress:
         if settings.target is None:
-            return attacking.audit(protocol, colluders=settings.colluders, progress=progress, **options)
+            whole: Audit = attacking.audit(protocol, colluders=settings.colluders, progress=progress, **options)
+            return whole
         (target,) = found(protocol, [settings.target])
         network = protocol.network
         number = int(target) if network is None else network.index(target)
-        return attacking.audit_these(
-            protocol, [attacking.look(protocol, settings.observers(protocol), number)], **options
-        )
+        look = attacking.look(protocol, settings.observers(protocol), number)
+        one: Audit = attacking.audit_these(protocol, [look], **options)
+        return one
 
 
 def _of_a_study(context: typer.Context, path: Path, given: dict[str, Any]) -> Audit:
-    from netdp.engine import engine
-    from netdp.peers.audits.simulated import audit_in_simulation
-    from netdp.peers.study import Study
-
-    from .progress import progress_bar
+    from netdp.cli.output import progress_bar
+    from netdp.engines.choice import engine
+    from netdp.peers.recordings.audit import audit_in_simulation
+    from netdp.peers.study.study import Study
 
     study = Study.read(path)
     context.with_resource(engine(given.get("engine"), workers=given.get("workers"), scheduler=given.get("scheduler")))
@@ -181,18 +144,17 @@ def _of_a_study(context: typer.Context, path: Path, given: dict[str, Any]) -> Au
 
 
 def _of_peers(folders: list[Path], typed: dict[str, Any]) -> Audit:
-    from netdp.peers.audits.audited import audit_recording
+    from netdp.peers.recordings.audit import audit_recording
 
     return audit_recording(folders, **_looking(typed))
 
 
 def _of_a_run(subject: str, typed: dict[str, Any]) -> Audit:
-    from netdp.peers.audits.audited import audit_recording
-    from netdp.peers.audits.canaries import run_with_canaries
-    from netdp.peers.study import Study
-    from netdp.peers.study.same import identity_of
-
-    from .progress import working
+    from netdp.cli.output import working
+    from netdp.peers.recordings.audit import audit_recording
+    from netdp.peers.recordings.canaries import run_with_canaries
+    from netdp.peers.study.digest import identity_of
+    from netdp.peers.study.study import Study
 
     if not subject.endswith(".toml"):
         raise InvalidValue(f"--run runs the parties of a study; give its file, study.toml, got {subject!r}")

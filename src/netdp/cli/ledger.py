@@ -45,18 +45,17 @@ def show_ledger(
     json: flags.Json = None,
 ) -> None:
     """List the entries of a ledger, and what others have learnt from all of them together."""
+    from netdp.cli.output import show
     from netdp.errors import InvalidValue
     from netdp.numerics.checks import check_delta
     from netdp.peers.ledger import entries as book
-    from netdp.peers.ledger.policy import Policy
+    from netdp.peers.ledger.policy import OwnerPolicy
     from netdp.peers.ledger.store import Store
-
-    from .show import show
 
     if year is not None and since is not None:
         raise InvalidValue("--year and --since both say when to begin; give one of them")
     start, end = book.year(year) if year is not None else (None if since is None else book.utc_text(since), None)
-    policy = Policy.read(home / "policy.toml") if (home / "policy.toml").exists() else None
+    policy = OwnerPolicy.read(home / "policy.toml") if (home / "policy.toml").exists() else None
     level = float(check_delta(delta if delta is not None else policy.delta if policy is not None else 1e-6))
     with Store.open(home / "peer.db", read_only=True) as store:
         checked = store.verify()  # totals of a broken ledger would mean nothing
@@ -71,7 +70,7 @@ def show_ledger(
     totals = [_total(entries, who, level) for who in wanted]
     named = [_total(entries, who, level) for who in book.observers(entries)] if against is None else []
     named.sort(key=lambda one: -_order(one["record"]))
-    alone = [_total([entry], wanted[0], level)["record"] for entry in entries]
+    alone = [_finite(float(book.total([entry], wanted[0], "record").epsilon(level))) for entry in entries]
     data: dict[str, Any] = {
         "home": str(home),
         "delta": level,
@@ -97,11 +96,10 @@ def verify(home: Home, json: flags.Json = None) -> None:
 
     An older copy of the whole file cannot be told from the file alone.
     """
+    from netdp.cli.output import show
     from netdp.peers.identity import Identity
     from netdp.peers.ledger.entries import LedgerBroken
     from netdp.peers.ledger.store import Store
-
-    from .show import show
 
     card = Identity.load(home).card
     try:
@@ -153,14 +151,13 @@ def admit(
     missing. That is never less than the truth. It cannot be taken back, and a study that was entered by hand
     cannot be run from this home.
     """
+    from netdp.cli.output import show
     from netdp.errors import InvalidValue, Refused
-    from netdp.peers.alone import check_memory
-    from netdp.peers.identity import Identity
-    from netdp.peers.ledger import carrying
+    from netdp.peers.identity import Identity, check_memory
+    from netdp.peers.ledger import continuity as carrying
     from netdp.peers.ledger.store import Store
-    from netdp.peers.study import Study, signatures
-
-    from .show import show
+    from netdp.peers.study import signatures
+    from netdp.peers.study.study import Study
 
     if not studies and not complete:
         raise InvalidValue("nothing to enter: name the studies (TOML files, signatures beside them), or say --complete")
@@ -240,11 +237,19 @@ def _who(text: str, known: list[str]) -> int | str:
 
 
 def _total(entries: list[Entry], against: int | str, delta: float) -> dict[str, Any]:
-    """ε about one record and about all data; None where there is no bound."""
-    from netdp.peers.ledger.entries import total
+    """ε about one record and about all data, whatever was chosen and if all had been fixed beforehand; None: no bound."""
+    from netdp.peers.ledger.entries import spent
 
-    found = {unit: float(total(entries, against, unit).epsilon(delta)) for unit in ("record", "party")}
-    return {"against": against, **{unit: value if math.isfinite(value) else None for unit, value in found.items()}}
+    found = {unit: spent(entries, against, unit, delta) for unit in ("record", "party")}
+    return {
+        "against": against,
+        **{unit: _finite(both.epsilon) for unit, both in found.items()},
+        "fixed": {unit: _finite(both.fixed) for unit, both in found.items()},
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def _order(value: float | None) -> float:
@@ -278,12 +283,16 @@ def _lines(data: dict[str, Any], first: int | str, rows: int) -> list[str]:
     if any(_attempt(entry["attempt"])[-1] == "*" for entry in data["entries"]):
         lines.append("      *: what that attempt really cost; it counts in place of the row before")
     lines += [f"      epsilon: of this entry alone, to {_words(first)}, at delta = {data['delta']:g}", ""]
-    lines.append(f"{'All of these together, to':<42}{'about one record':>18}{'about all data':>18}")
-    for one in data["totals"]:
-        lines.append(f"{_words(one['against']):<42}{_epsilon(one['record']):>18}{_epsilon(one['party']):>18}")
-    for place, one in enumerate(data["observers"][:_NAMED]):
-        name = one["against"] + (" (the most)" if place == 0 else "")
-        lines.append(f"{name[:41]:<42}{_epsilon(one['record']):>18}{_epsilon(one['party']):>18}")
+    lines.append(f"{'All of these together, to':<36}{'about one record':>22}{'about all data':>22}")
+    lines.append(f"{'':<36}{'whatever':>11}{'fixed':>11}{'whatever':>11}{'fixed':>11}")
+    shown = [(_words(one["against"]), one) for one in data["totals"]]
+    named = [one["against"] + (" (the most)" if place == 0 else "") for place, one in enumerate(data["observers"])]
+    shown += list(zip(named, data["observers"], strict=True))[:_NAMED]
+    for name, one in shown:
+        cells = (one["record"], one["fixed"]["record"], one["party"], one["fixed"]["party"])
+        lines.append(f"{name[:35]:<36}" + "".join(f"{_epsilon(cell):>11}" for cell in cells))
+    lines.append("whatever: whatever was chosen after looking at answers; so it is what counts")
+    lines.append("fixed: if all had been fixed beforehand")
     if len(data["observers"]) > _NAMED:
         lines.append(f"and {len(data['observers']) - _NAMED} others, who learnt no more (--json lists them)")
     if any(entry["unit"] == "record" for entry in data["entries"]):
@@ -305,6 +314,6 @@ def _words(who: int | str) -> str:
 
 
 def _epsilon(value: float | None) -> str:
-    from netdp.privacy.readable import readable
+    from netdp.privacy.wording import readable
 
     return "no bound" if value is None else readable(value)

@@ -1,9 +1,8 @@
-"""`netdp peer`: one party on its own machine. Make its keys, see that all is well before the day, run it."""
+"""`netdp peer`: one party on its own machine. Make its keys, see that all is well before the day, run it, look after its home."""
 
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import signal
 import sys
@@ -12,15 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from . import peer_care
-from .peer_words import Progress, outcome_lines
-from .progress import working
+from netdp.cli.output import print_lines, working
 
 if TYPE_CHECKING:
+    from netdp.cli.peer_progress import Watchers
     from netdp.peers.identity import Card
     from netdp.peers.peer import Peer
-
-    from .peer_life import Watchers
 
 app = typer.Typer(
     help="One party on its own machine: make its keys, check everything before the day, run it.",
@@ -29,12 +25,21 @@ app = typer.Typer(
 )
 
 Home = Annotated[Path, typer.Option("--home", help="The folder of this party: keys, policy.toml, peer.db.")]
+
 File = Annotated[Path, typer.Argument(metavar="STUDY", help="The study, a TOML file; signatures beside it.")]
+
 Listen = Annotated[
     str | None,
     typer.Option("--listen", help="HOST:PORT to listen on, if it is not the address in the study (behind a router)."),
 ]
+
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object at the end.", show_default=False)]
+
+
+PeerCareJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.", show_default=False)]
+
+RUNNING, NOT_RUNNING = 0, 3
+"""Exit statuses of `netdp peer status`."""
 
 
 # ── keys ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -50,7 +55,7 @@ def init(
     """Make a party: secret keys, a policy to edit, and the public card to send to the others. Overwrites nothing."""
     from netdp.errors import Refused
     from netdp.peers.identity import Identity
-    from netdp.peers.ledger.policy import Policy
+    from netdp.peers.ledger.policy import OwnerPolicy
 
     for there in (home / "keys", home / "card.json"):
         if there.exists():
@@ -61,7 +66,7 @@ def init(
     policy = home / "policy.toml"
     try:
         with open(os.open(policy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-            file.write(Policy.default_text)
+            file.write(OwnerPolicy.default_text)
         limits = f"{policy}   (read it, and change it before the first study)"
     except FileExistsError:
         limits = f"{policy}   (it was there, and stays as it is)"
@@ -72,7 +77,7 @@ def init(
         f"card    {path}   (send this file to the others)",
         "",
     ]
-    _show(_about(identity.card, home) | {"policy": str(policy)}, lines + _card_lines(identity.card), json)
+    print_lines(_about(identity.card, home) | {"policy": str(policy)}, lines + _card_lines(identity.card), json)
 
 
 @app.command("card")
@@ -83,7 +88,7 @@ def card(home: Home, json: Json = False) -> None:
     found = Identity.load(home).card
     path = _write_card(home, found)
     lines = [f"card    {path}   (send this file to the others)", "", *_card_lines(found)]
-    _show(_about(found, home) | {"card": found.to_dict()}, lines, json)
+    print_lines(_about(found, home) | {"card": found.to_dict()}, lines, json)
 
 
 def _write_card(home: Path, found: Card) -> Path:
@@ -116,9 +121,112 @@ def _card_lines(found: Card) -> list[str]:
     ]
 
 
-app.command("status")(peer_care.status)
-app.command("backup")(peer_care.backup)
-app.command("restore")(peer_care.restore)
+# ── its home ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@app.command("status")
+def status(home: Home, json: PeerCareJson = False) -> int:
+    """Say what a party's peer is doing: study, attempt, links, for whom it waits and how long, outcome. Changes nothing.
+
+    Whether it runs is known from the lock of its home, not from what it said last.
+
+    Exit status: 0 it runs, 3 it does not (the last known state is shown).
+    """
+    from netdp.errors import FileFormatError
+    from netdp.peers.status import lines, look
+
+    if not home.is_dir():
+        raise FileFormatError(home, None, "is no folder of a party; netdp peer init makes one")
+    found = look(home)
+    print_lines(found.to_dict(), lines(found, home), json)
+    return RUNNING if found.running else NOT_RUNNING
+
+
+@app.command("backup")
+def backup(
+    home: Home,
+    to: Annotated[Path, typer.Option("--to", help="The new file to write. Nothing is overwritten.")],
+    json: PeerCareJson = False,
+) -> None:
+    """Write a backup of what a party must remember: its ledger, results, policy and card. No secret keys are in it.
+
+    It can be made while the peer runs. What is restored from it has new keys and can take part in no study that was made
+    before: so it can never be used to send a second number where a first one stands.
+    """
+    from netdp.peers.backup import make
+
+    made = make(home, to)
+    rows = len(made.ledger.rows)
+    lines = [
+        f"backup  {to}   ({_number(rows, 'row')} of the ledger, {_number(len(made.ledger.results), 'result')}; no secret keys)",
+        f"of      {made.card.name}, {made.time}",
+        "Keep this fingerprint with it; restore shows it again:",
+        f"  {made.card.fingerprint[:39]}",
+        f"  {made.card.fingerprint[40:]}",
+        "What is spent from now on is not in it: make another one after every study.",
+    ]
+    told = {
+        "file": str(to),
+        "party": made.card.name,
+        "time": made.time,
+        "rows": rows,
+        "fingerprint": made.card.fingerprint,
+    }
+    print_lines(told, lines, json)
+
+
+@app.command("restore")
+def restore(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A backup.")],
+    home: Annotated[Path, typer.Option("--home", help="The new folder to make. It must not exist, or be empty.")],
+    fingerprint: Annotated[
+        str | None,
+        typer.Option(
+            "--fingerprint", help="Of the card that made the backup; another one is refused.", show_default=False
+        ),
+    ] = None,
+    json: PeerCareJson = False,
+) -> None:
+    """Make a new home from a backup: the ledger as it was, and NEW keys under the same name.
+
+    Studies list the old card, so this home can take part in none of them. It takes part in nothing at all until what was
+    spent after the backup is entered: netdp ledger admit.
+    """
+    from netdp.peers.backup import restore
+
+    found, identity = restore(file, home, fingerprint=fingerprint)
+    path = _write_card(home, identity.card)
+    rows = len(found.ledger.rows)
+    old = found.card.fingerprint
+    lines = [
+        f"home    {home}   ({_number(rows, 'row')} of the ledger, as of {found.time})",
+        f"card    {path}   (NEW keys: send this file to the others)",
+        "",
+        f"The backup was signed by the card {old[:39]}",
+        f"                                  {old[40:]}",
+        "Is this the one that you kept? If not, throw this home away.",
+        "",
+        f"MISSING: whatever was spent after {found.time} is not in this ledger.",
+        "  for each study since then:  netdp ledger admit STUDY.toml --home " + str(home),
+        "  when that is all:           netdp ledger admit --complete --home " + str(home),
+        "Until then this home takes part in nothing. Never start the old home again.",
+        "",
+        *_card_lines(identity.card),
+    ]
+    told = {
+        "party": identity.card.name, "home": str(home), "rows": rows, "backup": found.time, "old_fingerprint": old,
+        "fingerprint": identity.card.fingerprint, "complete": False,
+    }  # fmt: skip
+    print_lines(told, lines, json)
+
+
+def _number(count: int, what: str) -> str:
+    """So many of something.
+
+    >>> _number(1, "row"), _number(2, "row")
+    ('1 row', '2 rows')
+    """
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 # ── before the day ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -140,17 +248,16 @@ def doctor(
     Exit status: 0 nothing fails (warnings may be there), 1 something does.
     """
     _need("cryptography", "google.protobuf", "grpc")
-    from netdp.peers.doctor import as_lines, examine
-    from netdp.peers.reach import Check
+    from netdp.peers.doctor import ReachCheck, as_lines, examine
 
-    def tell(check: Check) -> None:
+    def tell(check: ReachCheck) -> None:
         if not json:
             print("\n".join(as_lines(check)), flush=True)
 
     found = examine(home, study, data, listen=listen, wait=wait, tell=tell)
     count = {status: sum(check.status == status for check in found) for status in ("ok", "warn", "fail")}
     lines = ["", f"{count['ok']} ok, {count['warn']} to look at, {count['fail']} failed"]
-    _show({"ok": not count["fail"], "counts": count, "checks": [check.to_dict() for check in found]}, lines, json)
+    print_lines({"ok": not count["fail"], "counts": count, "checks": [check.to_dict() for check in found]}, lines, json)
     return 1 if count["fail"] else 0
 
 
@@ -213,14 +320,24 @@ def run(
     with contextlib.nullcontext() if quiet or json else working("loading what runs a party"):
         _need("cryptography", "google.protobuf", "grpc", *(["prometheus_client"] if metrics is not None else []))
         from netdp.errors import FileFormatError, InvalidValue, NetdpError, Refused
+        from netdp.peers.events import statement_of
         from netdp.peers.ledger.policy import PolicyRefused, verdict_lines
+        from netdp.peers.outcome import ANSWERED, ENDED, FAILED, REFUSED
         from netdp.peers.peer import prepare
         from netdp.peers.status import Standing
         from netdp.peers.trace import Trace
-        from netdp.peers.up import ANSWERED, ENDED, FAILED, REFUSED
 
-    from .peer_life import Watchers, check_apart, live, make_log, signals, stopped_words  # needs the extra `peers`
-    from .training import before, model_lines, use_code
+    from netdp.cli.peer_progress import (  # needs the extra `peers`
+        Progress,
+        Watchers,
+        check_apart,
+        live,
+        make_log,
+        outcome_lines,
+        signals,
+        stopped_words,
+    )
+    from netdp.cli.training import before, model_lines, use_code
 
     use_code(code)
     progress = Progress(quiet or log == "-")
@@ -261,7 +378,7 @@ def run(
     except NetdpError as problem:
         progress.clear()
         if not running:
-            watchers.close(str(problem))
+            watchers.close(statement_of(problem))
         # what was given does not fit, and would not at the next start either; else the machine is to blame
         refused = isinstance(problem, Refused | InvalidValue | FileFormatError)
         verdicts = problem.verdicts if isinstance(problem, PolicyRefused) else ()
@@ -269,14 +386,14 @@ def run(
         if json:
             limits = {"limits": [verdict.to_dict() for verdict in verdicts]} if verdicts else {}
             kind = "refused" if refused else "failed"
-            _show({"ok": False, "status": kind, "reason": str(problem), "running": running, **limits}, [], True)
+            print_lines({"ok": False, "status": kind, "reason": str(problem), "running": running, **limits}, [], True)
         return REFUSED if refused else FAILED
     progress.clear()
     if told is None:
         sentence = stopped_words(entries, peer.meter.linked, peer.study.timing.patience, peer.party.steps_made)
         return _stopped(stopped, sentence, entries, json)
     files, lines = model_lines(peer.study, home, out) if told["ok"] else ({}, [])
-    _show(
+    print_lines(
         {"status": "answered" if told["ok"] else "ended", **told, "ledger": str(home / "peer.db"), **files},
         [*outcome_lines(peer.study, told, home), *lines],
         json,
@@ -288,12 +405,14 @@ def _metrics(
     peer: Peer, home: Path, address: str, anywhere: bool, watchers: Watchers
 ) -> contextlib.AbstractContextManager[int]:
     """Show the counts of a peer while this lasts."""
-    from netdp.peers.ledger.policy import Policy
+    from netdp.peers.ledger.policy import OwnerPolicy
     from netdp.peers.metrics import Collector, Spent, shown, where
 
     host, port = where(address, anywhere=anywhere)
     file = home / "policy.toml"
-    delta, unit = (found.delta, str(found.unit)) if file.exists() and (found := Policy.read(file)) else (1e-6, "record")
+    delta, unit = (
+        (found.delta, str(found.unit)) if file.exists() and (found := OwnerPolicy.read(file)) else (1e-6, "record")
+    )
     spent = Spent(peer.store, delta, unit)
     collector = Collector(peer.meter, spent, rejections=peer.party.rejections, starts=lambda: watchers.standing.starts)
     return shown(collector, host, port)
@@ -303,27 +422,8 @@ def _stopped(signals: list[int], sentence: str, entries: int, json: bool) -> int
     """Ended by a signal, without an answer."""
     print(f"netdp: {sentence}", file=sys.stderr)
     if json:
-        _show({"ok": False, "status": "stopped", "contributed": entries}, [], True)
+        print_lines({"ok": False, "status": "stopped", "contributed": entries}, [], True)
     return 128 + (signals[0] if signals else signal.SIGINT)
-
-
-def _show(data: dict[str, Any], lines: list[str], as_json: bool) -> None:
-    import json
-
-    print(json.dumps(_plain(data), allow_nan=False) if as_json else "\n".join(lines), flush=True)
-
-
-def _plain(value: Any) -> Any:
-    """The same value for JSON, which has no infinity: "inf" where there is no bound.
-
-    >>> _plain({"epsilon": {"1": float("inf")}, "roster": ["ash"]})
-    {'epsilon': {'1': 'inf'}, 'roster': ['ash']}
-    """
-    if isinstance(value, dict):
-        return {key: _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _need(*packages: str) -> None:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from netdp.cli.output import may_write, progress_bar, show, working
+
 from . import flags
-from .progress import progress_bar, working
 
 if TYPE_CHECKING:
-    from netdp.peers.study import Study
+    from netdp.peers.study.study import Study
 
 
 def report(
@@ -44,17 +45,12 @@ def report(
     what it rests on and who sees to that, who has signed; with --run what was really spent, with --audit what attacks found. The
     file loads nothing and runs nothing.
     """
-    from .show import show
-    from .study import may_write
-
     may_write(output, force)
     with working("computing what others can learn"):
         from netdp.errors import InvalidValue
-        from netdp.peers.study import Study
-        from netdp.report.study import write_report
-        from netdp.report.study.audited import read_audit
-        from netdp.report.study.happened import study_of_run
-        from netdp.report.study.written import check_output
+        from netdp.peers.study.study import Study
+        from netdp.report.study import check_output, write_report
+        from netdp.report.study.record import read_audit, study_of_run
 
         check_output(output)
         if audit is not None and audit_run:
@@ -75,8 +71,8 @@ def report(
 
 
 def _audited(study: Study) -> dict[str, Any]:
-    from netdp.peers.audits.simulated import audit_in_simulation
-    from netdp.report.study.audited import audit_told
+    from netdp.peers.recordings.audit import audit_in_simulation
+    from netdp.report.study.record import audit_told
 
     with progress_bar("attacking") as progress:
         return audit_told(audit_in_simulation(study, progress=progress), study)

@@ -13,8 +13,8 @@ from netdp.errors import InvalidValue
 from . import flags
 
 if TYPE_CHECKING:
-    from netdp.reproduce.experiment import Size
-    from netdp.reproduce.running import Report
+    from netdp.papers.experiment import Size
+    from netdp.papers.runs import Report
 
 
 def reproduce(
@@ -35,15 +35,14 @@ def reproduce(
     json: bool = typer.Option(False, "--json", help="Print JSON."),
 ) -> None:
     """Redo figures and tables of the documents: CSV, pictures, and what is printed, computed and true side by side."""
-    from netdp.engine import engine as chosen_engine
-    from netdp.report.files import write_whole
-    from netdp.reproduce import catalogue
-    from netdp.reproduce.errata.page import markdown
-    from netdp.reproduce.experiment import Size, Verdict
-    from netdp.reproduce.page import write_page
-    from netdp.reproduce.running import reproduce_all
-
-    from .progress import progress_bar
+    from netdp.cli.output import progress_bar
+    from netdp.engines.choice import engine as chosen_engine
+    from netdp.papers import catalogue
+    from netdp.papers.errata.base import markdown
+    from netdp.papers.experiment import Agreement, Size
+    from netdp.papers.page import write_page
+    from netdp.papers.runs import reproduce_all
+    from netdp.report.style import write_whole
 
     context.with_resource(chosen_engine(engine, workers=workers, scheduler=scheduler))
     if quick and full:
@@ -84,14 +83,14 @@ def reproduce(
         print(json_.dumps(found, indent=2, ensure_ascii=False))
     elif page is not None:
         print(f"Pictures, data and the page: {page}")
-    if any(report.verdict is Verdict.DIFFERS for report in reports):
+    if any(report.verdict is Agreement.DIFFERS for report in reports):
         raise typer.Exit(1)
 
 
 def _with_earlier(reports: list[Report], out: Path, size: Size) -> list[Report]:
     """These, and what earlier runs of this version left in the folder, in the order of the catalogue."""
-    from netdp.reproduce import catalogue
-    from netdp.reproduce.running import Report
+    from netdp.papers import catalogue
+    from netdp.papers.runs import Report
 
     now = {report.experiment.id: report for report in reports}
     found = [now.get(name) or Report.read(catalogue.experiment(name), out, size) for name in catalogue.names()]
@@ -109,8 +108,8 @@ def _say(report: Report) -> None:
 
 
 def _print_list(json: bool) -> None:
-    from netdp.reproduce import catalogue
-    from netdp.reproduce.papers import PAPERS
+    from netdp.papers import catalogue
+    from netdp.papers.catalogue import PAPERS
 
     found = [catalogue.experiment(name) for name in catalogue.names()]
     if json:

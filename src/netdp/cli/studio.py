@@ -38,16 +38,14 @@ def studio(
     It answers on this machine only, to whoever has the address with its token, and asks nothing of any other machine. Ctrl-C ends
     it.
     """
+    from netdp.cli.output import working
     from netdp.errors import MissingDependency
-
-    from .progress import working
 
     try:
         with working("loading the studio"):
-            from netdp.peers.study import Study
-            from netdp.studio.explore import Explorer
-            from netdp.studio.server import Studio
-            from netdp.studio.serving import listening, serve
+            from netdp.peers.study.study import Study
+            from netdp.studio.explorer import Explorer
+            from netdp.studio.server import Studio, listening, serve
             from netdp.studio.watch import Watch
     except ModuleNotFoundError as missing:
         raise MissingDependency(str(missing.name), "the studio", "studio") from None

@@ -1,19 +1,26 @@
-"""`netdp study`: draft a study, complete it with everybody's card, explain it, sign it, and see who has signed."""
+"""`netdp study`: draft a study, complete it with everybody's card, explain it, sign it, and see who has signed.
+
+Before an owner signs: what the party's own policy says of the study, whether it would be allowed, and what would be left.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .progress import watched, working
-from .training import model as write_model
-from .training import schema as draft_schema
+from netdp.cli import flags
+from netdp.cli.output import may_write, print_lines, watched, working
+from netdp.cli.training import model as write_model
+from netdp.cli.training import schema as draft_schema
 
 if TYPE_CHECKING:
     from netdp.peers.identity import Card
-    from netdp.peers.study import Scaling, Study, Training
+    from netdp.peers.ledger.policy import PolicyDecision
+    from netdp.peers.study.study import Study
+    from netdp.peers.study.training import AnyTask
 
 app = typer.Typer(
     help="The file that all parties sign: draft, complete, explain, sign and verify it.",
@@ -24,191 +31,111 @@ app = typer.Typer(
 _MOST_PARTIES = 10_000  # of any study; said before so many names are made
 
 File = Annotated[Path, typer.Argument(help="The study, a TOML file.", show_default=False)]
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.", show_default=False)]
+
 Cards = Annotated[
     list[Path] | None, typer.Option("--card", help="A party's public card (JSON); repeat it.", show_default=False)
 ]
+
 Addresses = Annotated[
     list[str] | None,
     typer.Option("--address", help="Where a party listens, NAME=HOST:PORT; repeat it.", show_default=False),
 ]
 
 
+_NEW_FLAGS: dict[str, Any] = {
+    "name": Annotated[str, typer.Argument(help="What the study is called.", show_default=False)],
+    # what is asked
+    "task": flags.option(
+        str, "sum, mean (the default), variance, histogram, table, train (with --schema), or scaling, before train."
+    ),
+    "column": flags.option(list[str], "The column; repeat it for a table."),
+    "bounds": flags.option(str, "Public range of the numbers: 0,100."),
+    "edges": flags.option(str, "histogram of numbers: 0,10,20,50."),
+    "bins": flags.option(int, "histogram of numbers: so many between the bounds."),
+    "categories": flags.option(list[str], "histogram, table: a,b,c; once per column."),
+    "other": flags.option(bool, "Count unlisted values in a cell 'other'.", "--other"),
+    "value": flags.option(str, "unit party: single row, or mean, sum, count of its rows."),
+    "unit": flags.option(str, "What is protected: party or record. By default party, and record for train."),
+    "max_records": flags.option(int, "unit record: the most that a party may have; public."),
+    "missing": flags.option(str, "unit record: refuse (the default) or skip rows with empty cells."),
+    # what a training needs besides
+    "schema": flags.option(Path, "train: the columns and their public ranges; `netdp study schema` drafts it."),
+    "label": flags.option(str, "train, without a schema: what is predicted: ill=no|yes, or age=0..99."),
+    "feature": flags.option(list[str], "train, without a schema: age=20..60 or sex=f|m; repeat it."),
+    "model": flags.option(str, "train: logistic, multinomial, linear (by the label, if left out), or MODULE:FUNCTION."),
+    "code": flags.option(Path, "train: the folder with MODULE.py; else the working folder."),
+    "records": flags.option(int, "train: about how many rows there are in all; public."),
+    "min_records": flags.option(int, "train: the fewest rows that a party may have; public. 2 if left out."),
+    "held_out": flags.option(
+        float, "train: the share of rows to measure with; 0.1, and 0 for unit party, if left out."
+    ),
+    "iterations": flags.option(int, "train: how many steps; chosen from the sizes, if left out."),
+    "clip": flags.option(float, "train: gradients are clipped to this; likewise."),
+    "step": flags.option(float, "train: how far a step goes; likewise."),
+    "sampling": flags.option(float, "train: the chance of a row to be in a step; likewise."),
+    "chunk": flags.option(int, "train, torch: rows computed at once; faster, and one assumption more. 1 if left out."),
+    # who takes part
+    "parties": flags.option(Path, "A file of names, one a line, an address behind each if known."),
+    "n": flags.option(int, "Or so many parties, called p00, p01, …"),
+    "card": Cards,
+    "address": Addresses,
+    "graph": flags.option(
+        str,
+        "Who talks to whom: ring:16, regular:16,6 …; see `netdp graphs`. By default all with all up to 8 parties "
+        "and for walk-*, else a ring for ring-*, six neighbours each for the others.",
+        "--graph",
+        "-g",
+    ),
+    "links": flags.option(int, "Lay so many random rings over --graph; see `netdp plan --advise`."),
+    "links_seed": flags.option(int, "Seed of the random links; by default one that nobody knew before."),
+    # what is promised
+    "epsilon": flags.option(float, "At most so much is lost about anybody; 1 if left out."),
+    "total": flags.option(
+        float,
+        "scaling, train: instead of --epsilon, at most so much by a scaling study and the training after it, together.",
+    ),
+    "share": flags.option(float, "scaling, with --total: the share of the budget that it takes; 0.1 if left out."),
+    "delta": flags.option(float, "… but for this chance."),
+    "colluders": flags.option(int, "… to any so many parties together; shuffle: besides the curator."),
+    "attempts": flags.option(int, "How often a party may publish, where it may."),
+    "absent": flags.option(int, "How many parties may be missing, where they may."),
+    # how
+    "protocol": flags.option(
+        str,
+        "masked-sum (the default), masked-descent (for train), ring-sum, ring-histogram, walk-sum, walk-histogram, "
+        "gossip, randomized-gossip or shuffle.",
+        "--protocol",
+        "-p",
+    ),
+    "steps": flags.option(int, "walk-*: how many visits each token makes."),
+    "tokens": flags.option(int, "walk-*: how many there are."),
+    "rounds": flags.option(int, "shuffle: hops of every report; ring-histogram: times round."),
+    "wakes": flags.option(int, "randomized-gossip: how often each party begins an exchange."),
+    "pace": flags.option(float, "randomized-gossip: seconds between two of them, on average."),
+    "refresh": flags.option(float, "randomized-gossip: all fresh noise of a party, in its initial variance."),
+    "reporting": flags.option(str, "shuffle: hand over all reports, or a single one."),
+    "laziness": flags.option(float, "shuffle: a report stays for a round with this chance."),
+    "cover": flags.option(int, "shuffle: through the curator's server, with at least so many places in each envelope."),
+    "curator": flags.option(str, "shuffle: who collects; its name."),
+    "spread": flags.option(str, "masked-sum: flood (the default) or average."),
+    # when, and where to
+    "gather": flags.option(float, "Seconds to wait for everybody at first."),
+    "patience": flags.option(float, "Seconds without news before giving up."),
+    "output": flags.option(Path, "The file to write.", "--output", "-o"),
+    "force": flags.option(bool, "Overwrite the file.", "--force"),
+    "json": Json,
+}
+
+
 @app.command("new")
-def new(
-    name: Annotated[str, typer.Argument(help="What the study is called.", show_default=False)],
-    task: Annotated[
-        str | None,
-        typer.Option(
-            "--task",
-            help="sum, mean (the default), variance, histogram, table, train (with --schema), or scaling, before train.",
-        ),
-    ] = None,
-    column: Annotated[
-        list[str] | None, typer.Option("--column", help="The column; repeat it for a table.", show_default=False)
-    ] = None,
-    bounds: Annotated[str | None, typer.Option("--bounds", help="Public range of the numbers: 0,100.")] = None,
-    edges: Annotated[str | None, typer.Option("--edges", help="histogram of numbers: 0,10,20,50.")] = None,
-    bins: Annotated[
-        int | None, typer.Option("--bins", help="histogram of numbers: so many between the bounds.")
-    ] = None,
-    categories: Annotated[
-        list[str] | None,
-        typer.Option("--categories", help="histogram, table: a,b,c; once per column.", show_default=False),
-    ] = None,
-    other: Annotated[bool, typer.Option("--other", help="Count unlisted values in a cell 'other'.")] = False,
-    value: Annotated[
-        str, typer.Option("--value", help="unit party: single row, or mean, sum, count of its rows.")
-    ] = "single",
-    unit: Annotated[
-        str | None,
-        typer.Option("--unit", help="What is protected: party or record. By default party, and record for train."),
-    ] = None,
-    max_records: Annotated[
-        int | None, typer.Option("--max-records", help="unit record: the most that a party may have; public.")
-    ] = None,
-    missing: Annotated[
-        str | None, typer.Option("--missing", help="unit record: refuse (the default) or skip rows with empty cells.")
-    ] = None,
-    schema: Annotated[
-        Path | None,
-        typer.Option("--schema", help="train: the columns and their public ranges; `netdp study schema` drafts it."),
-    ] = None,
-    label: Annotated[
-        str | None,
-        typer.Option("--label", help="train, without a schema: what is predicted: ill=no|yes, or age=0..99."),
-    ] = None,
-    feature: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--feature", help="train, without a schema: age=20..60 or sex=f|m; repeat it.", show_default=False
-        ),
-    ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--model", help="train: logistic, multinomial, linear (by the label, if left out), or MODULE:FUNCTION."
-        ),
-    ] = None,
-    code: Annotated[
-        Path | None, typer.Option("--code", help="train: the folder with MODULE.py; else the working folder.")
-    ] = None,
-    records: Annotated[
-        int | None, typer.Option("--records", help="train: about how many rows there are in all; public.")
-    ] = None,
-    min_records: Annotated[
-        int | None,
-        typer.Option("--min-records", help="train: the fewest rows that a party may have; public. 2 if left out."),
-    ] = None,
-    held_out: Annotated[
-        float | None,
-        typer.Option(
-            "--held-out", help="train: the share of rows to measure with; 0.1, and 0 for unit party, if left out."
-        ),
-    ] = None,
-    iterations: Annotated[
-        int | None, typer.Option("--iterations", help="train: how many steps; chosen from the sizes, if left out.")
-    ] = None,
-    clip: Annotated[
-        float | None, typer.Option("--clip", help="train: gradients are clipped to this; likewise.")
-    ] = None,
-    step: Annotated[float | None, typer.Option("--step", help="train: how far a step goes; likewise.")] = None,
-    sampling: Annotated[
-        float | None, typer.Option("--sampling", help="train: the chance of a row to be in a step; likewise.")
-    ] = None,
-    chunk: Annotated[
-        int | None,
-        typer.Option(
-            "--chunk", help="train, torch: rows computed at once; faster, and one assumption more. 1 if left out."
-        ),
-    ] = None,
-    parties: Annotated[
-        Path | None, typer.Option("--parties", help="A file of names, one a line, an address behind each if known.")
-    ] = None,
-    n: Annotated[int | None, typer.Option("--n", help="Or so many parties, called p00, p01, …")] = None,
-    card: Cards = None,
-    address: Addresses = None,
-    graph: Annotated[
-        str | None,
-        typer.Option(
-            "--graph",
-            "-g",
-            help="Who talks to whom: ring:16, regular:16,6 …; see `netdp graphs`. By default all with all up to 8 parties "
-            "and for walk-*, else a ring for ring-*, six neighbours each for the others.",
-        ),
-    ] = None,
-    links: Annotated[
-        int, typer.Option("--links", help="Lay so many random rings over --graph; see `netdp plan --advise`.")
-    ] = 0,
-    links_seed: Annotated[
-        int | None,
-        typer.Option("--links-seed", help="Seed of the random links; by default one that nobody knew before."),
-    ] = None,
-    epsilon: Annotated[
-        float | None,
-        typer.Option("--epsilon", help="At most so much is lost about anybody; 1 if left out.", show_default=False),
-    ] = None,
-    total: Annotated[
-        float | None,
-        typer.Option(
-            "--total",
-            help="scaling, train: instead of --epsilon, at most so much by a scaling study and the training after it, together.",
-        ),
-    ] = None,
-    share: Annotated[
-        float | None,
-        typer.Option("--share", help="scaling, with --total: the share of the budget that it takes; 0.1 if left out."),
-    ] = None,
-    delta: Annotated[float, typer.Option("--delta", help="… but for this chance.")] = 1e-6,
-    colluders: Annotated[
-        int | None, typer.Option("--colluders", help="… to any so many parties together; shuffle: besides the curator.")
-    ] = None,
-    attempts: Annotated[int, typer.Option("--attempts", help="How often a party may publish, where it may.")] = 1,
-    absent: Annotated[int, typer.Option("--absent", help="How many parties may be missing, where they may.")] = 0,
-    protocol: Annotated[
-        str | None,
-        typer.Option(
-            "--protocol",
-            "-p",
-            help="masked-sum (the default), masked-descent (for train), ring-sum, ring-histogram, walk-sum, walk-histogram, "
-            "gossip, randomized-gossip or shuffle.",
-        ),
-    ] = None,
-    steps: Annotated[int | None, typer.Option("--steps", help="walk-*: how many visits each token makes.")] = None,
-    tokens: Annotated[int | None, typer.Option("--tokens", help="walk-*: how many there are.")] = None,
-    rounds: Annotated[
-        int | None, typer.Option("--rounds", help="shuffle: hops of every report; ring-histogram: times round.")
-    ] = None,
-    wakes: Annotated[
-        int | None, typer.Option("--wakes", help="randomized-gossip: how often each party begins an exchange.")
-    ] = None,
-    pace: Annotated[
-        float | None, typer.Option("--pace", help="randomized-gossip: seconds between two of them, on average.")
-    ] = None,
-    refresh: Annotated[
-        float | None,
-        typer.Option("--refresh", help="randomized-gossip: all fresh noise of a party, in its initial variance."),
-    ] = None,
-    reporting: Annotated[
-        str | None, typer.Option("--reporting", help="shuffle: hand over all reports, or a single one.")
-    ] = None,
-    laziness: Annotated[
-        float | None, typer.Option("--laziness", help="shuffle: a report stays for a round with this chance.")
-    ] = None,
-    cover: Annotated[
-        int | None,
-        typer.Option(
-            "--cover", help="shuffle: through the curator's server, with at least so many places in each envelope."
-        ),
-    ] = None,
-    curator: Annotated[str | None, typer.Option("--curator", help="shuffle: who collects; its name.")] = None,
-    spread: Annotated[str | None, typer.Option("--spread", help="masked-sum: flood (the default) or average.")] = None,
-    gather: Annotated[float, typer.Option("--gather", help="Seconds to wait for everybody at first.")] = 600.0,
-    patience: Annotated[float, typer.Option("--patience", help="Seconds without news before giving up.")] = 60.0,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")] = Path("study.toml"),
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
-    json: Json = False,
-) -> None:
+@flags.takes(
+    _NEW_FLAGS,
+    name=..., other=False, value="single", links=0, delta=1e-6, attempts=1, absent=0, gather=600.0, patience=60.0,
+    output=Path("study.toml"), force=False, json=False,
+)  # fmt: skip
+def new(context: typer.Context, **typed: Any) -> None:
     """Draft a study: choose the noise that keeps the promise, and write everything down.
 
     With names only it is a draft; give every party's --card and address, here or later with `netdp study complete`, and
@@ -218,80 +145,92 @@ def new(
 
     with working("loading what plans studies"):
         from netdp.errors import InvalidValue
-        from netdp.peers.kinds import KINDS, RUNNING
-        from netdp.peers.study.plan import LEARNING
+        from netdp.families import KINDS
+        from netdp.peers.kinds import RUNNING
+        from netdp.peers.study.planning import LEARNING
         from netdp.peers.study.task import Task
 
-    from .training import is_training, planner, scaling, training
+    from netdp.cli.training import is_training, planner, scaling, training
 
-    may_write(output, force)
-    trains = is_training(task, schema, label, feature, model, records, min_records, held_out)
-    protocol = protocol or (LEARNING if trains else KINDS[0])
-    cards = _cards(card)
+    def these(*names: str) -> dict[str, Any]:
+        return {name: typed[name] for name in names}
+
+    given = SimpleNamespace(**typed)
+    may_write(given.output, given.force)
+    trains = is_training(
+        given.task, *these("schema", "label", "feature", "model", "records", "min_records", "held_out").values()
+    )
+    protocol = given.protocol or (LEARNING if trains else KINDS[0])
+    cards = _cards(given.card)
     where: dict[str, str] = {}
-    if parties is not None and n is not None:
-        raise InvalidValue(f"give --parties {parties} or --n {n}, not both")
-    if parties is not None:
-        names, where = _names(parties)
-    elif n is not None:
-        if not 2 <= n <= _MOST_PARTIES:
-            raise InvalidValue(f"--n must be 2 to {_MOST_PARTIES:,} parties, got {n}")
-        names = [f"p{u:0{max(2, len(str(n - 1)))}}" for u in range(n)]
+    if given.parties is not None and given.n is not None:
+        raise InvalidValue(f"give --parties {given.parties} or --n {given.n}, not both")
+    if given.parties is not None:
+        names, where = _names(given.parties)
+    elif given.n is not None:
+        if not 2 <= given.n <= _MOST_PARTIES:
+            raise InvalidValue(f"--n must be 2 to {_MOST_PARTIES:,} parties, got {given.n}")
+        names = [f"p{u:0{max(2, len(str(given.n - 1)))}}" for u in range(given.n)]
     elif cards:  # the curator's card may be among them; it is no party
-        collects = (curator or "curator") if protocol in RUNNING and RUNNING[protocol].has_curator else None
+        collects = (given.curator or "curator") if protocol in RUNNING and RUNNING[protocol].has_curator else None
         names = [one.name for one in cards if one.name != collects]
     else:
         raise InvalidValue("who takes part? give --parties FILE, --n NUMBER, or everybody's --card")
-    asked: dict[str, Any] = {"kind": task or "mean", "unit": unit or "party", "value": value, "other": other}
-    asked |= {"missing": missing or "refuse", "max_records": max_records}
-    if column:
-        asked |= {"columns": tuple(column)} if task == "table" else {"column": _single(column)}
-    if bounds is not None:
-        asked["bounds"] = tuple(_numbers("--bounds", bounds))
-    if bins is not None:
-        asked["bins"] = bins
-    if edges is not None:
-        asked["edges"] = tuple(_numbers("--edges", edges))
-    if categories:
-        asked["categories"] = tuple(tuple(part.strip() for part in one.split(",")) for one in categories)
-    question: Task | Training | Scaling
-    if task == "scaling":
-        _only_for_numbers(column, bounds, edges, bins, categories)
+    question: AnyTask
+    if given.task == "scaling":
+        _only_for_numbers(typed)
         question = scaling(
-            schema=schema, features=feature, unit=unit, max_records=max_records, missing=missing, label=label, model=model,
-            min_records=min_records, held_out=held_out, records=records,
-        )  # fmt: skip
+            features=given.feature,
+            **these("schema", "unit", "max_records", "missing", "label", "model", "min_records", "held_out", "records"),
+        )
     elif trains:
-        _only_for_numbers(column, bounds, edges, bins, categories)
+        _only_for_numbers(typed)
         with working("looking at the model"):
             question = training(
-                schema=schema, features=feature, label=label, model=model, unit=unit, max_records=max_records, records=records,
-                min_records=min_records, held_out=held_out, missing=missing, code=code,
+                features=given.feature,
+                **these("schema", "label", "model", "unit", "max_records", "records", "min_records", "held_out", "missing", "code"),
             )  # fmt: skip
     else:
-        question = Task(**asked)
-    size = len(names)
-    network = _network(graph, size, links, links_seed, protocol)
-    if protocol.startswith("walk-") and graph is not None and not graph.startswith("complete:"):
+        question = Task(**_asked(given))
+    network = _network(given.graph, len(names), given.links, given.links_seed, protocol)
+    if protocol.startswith("walk-") and given.graph is not None and not given.graph.startswith("complete:"):
         typer.echo("looking at every pair of parties on this graph: that may take minutes …", err=True)
-    study = watched("looking for the least noise that keeps the promise", planner(question, epsilon, total, share))(
-        name, question, names,
+    planned = planner(question, given.epsilon, given.total, given.share)
+    study = watched("looking for the least noise that keeps the promise", planned)(
+        given.name, question, names,
         graph=network,
-        epsilon=next(one for one in (total, epsilon, 1.0) if one is not None),
-        delta=delta, colluders=colluders, attempts=attempts, absent=absent,
-        kind=protocol, spread=spread,
-        steps=steps, tokens=tokens, rounds=rounds, wakes=wakes, pace=pace, refresh=refresh, reporting=reporting, laziness=laziness,
-        cover=cover, curator=curator, iterations=iterations, clip=clip, step=step, sampling=sampling, chunk=chunk,
-        timing={"gather": gather, "patience": patience}, nonce=secrets.token_hex(16),
+        epsilon=next(one for one in (given.total, given.epsilon, 1.0) if one is not None),
+        kind=protocol,
+        **these("delta", "colluders", "attempts", "absent", "spread", "steps", "tokens", "rounds", "wakes", "pace", "refresh",
+                "reporting", "laziness", "cover", "curator", "iterations", "clip", "step", "sampling", "chunk"),
+        timing=these("gather", "patience"), nonce=secrets.token_hex(16),
     )  # fmt: skip
-    study = study.complete(cards, where | _addresses(address))
-    study.write(output)
+    study = study.complete(cards, where | _addresses(given.address))
+    study.write(given.output)
     with working("comparing with masked sums"):
         masked = None if trains or protocol == KINDS[0] else _masked(study)
-    _written(study, output, json, network if links else None, masked)
+    _written(study, given.output, given.json, network if given.links else None, masked)
+
+
+def _asked(given: SimpleNamespace) -> dict[str, Any]:
+    """What the options of a sum, a mean or a count ask."""
+    asked: dict[str, Any] = {"kind": given.task or "mean", "unit": given.unit or "party", "value": given.value}
+    asked |= {"other": given.other, "missing": given.missing or "refuse", "max_records": given.max_records}
+    if given.column:
+        asked |= {"columns": tuple(given.column)} if given.task == "table" else {"column": _single(given.column)}
+    if given.bounds is not None:
+        asked["bounds"] = tuple(_numbers("--bounds", given.bounds))
+    if given.bins is not None:
+        asked["bins"] = given.bins
+    if given.edges is not None:
+        asked["edges"] = tuple(_numbers("--edges", given.edges))
+    if given.categories:
+        asked["categories"] = tuple(tuple(part.strip() for part in one.split(",")) for one in given.categories)
+    return asked
 
 
 app.command("schema")(draft_schema)
+
 app.command("model")(write_model)
 
 
@@ -306,7 +245,7 @@ def complete(
     json: Json = False,
 ) -> None:
     """Put cards and addresses into a draft. Signatures made before do not fit any more."""
-    from netdp.peers.study import Study
+    from netdp.peers.study.study import Study
 
     study = Study.read(file).complete(_cards(card), _addresses(address))
     study.write(output or file)
@@ -321,12 +260,12 @@ def explain(
 ) -> None:
     """Say in plain words what will be revealed to whom, what that rests on, and who takes part."""
     with working("computing what others can learn"):
-        from netdp.peers.study import Study
-        from netdp.peers.study.explained import RESTS, facts, lines
+        from netdp.peers.study.explanation import RESTS, facts, lines
+        from netdp.peers.study.study import Study
 
         said = facts(Study.read(file))
     told = lines(said)
-    _show(said, told[: told.index(RESTS) - 1] if short else told, json)
+    print_lines(said, told[: told.index(RESTS) - 1] if short else told, json)
 
 
 @app.command("sign")
@@ -344,13 +283,14 @@ def sign(
     Refuses a draft, and a study without this party's card. What the policy does not allow is signed all the same, with a warning:
     `netdp peer run` is what refuses it.
     """
-    from .training import use_code
-    from .verdict import policy_verdict, unheld_lines
+    from netdp.cli.training import use_code
 
     with working("computing what others can learn"):
         from netdp.peers.identity import Identity
-        from netdp.peers.study import Study, Training, signatures
-        from netdp.peers.study.explained import facts, lines
+        from netdp.peers.study import signatures
+        from netdp.peers.study.explanation import facts, lines
+        from netdp.peers.study.study import Study
+        from netdp.peers.study.training import Training
 
         identity = Identity.load(home)
         study = Study.read(file)
@@ -365,14 +305,15 @@ def sign(
     path = signatures.write(file, identity.card.name, signatures.sign(study, identity))
     data: dict[str, Any] = {"study": study.hash.hex(), "party": identity.card.name, "signature": str(path)}
     data |= {"policy": verdict, "warnings": unheld}
-    _show(data, [f"Signed by {identity.card.name}: {path}"], json)
+    print_lines(data, [f"Signed by {identity.card.name}: {path}"], json)
 
 
 @app.command("verify")
 def verify(file: File, json: Json = False) -> None:
     """Tell who has signed exactly this study. Ends with status 0 if all have, and 1 if not."""
     from netdp.errors import Refused
-    from netdp.peers.study import Study, signatures
+    from netdp.peers.study import signatures
+    from netdp.peers.study.study import Study
 
     study = Study.read(file)
     if not study.is_complete:
@@ -387,7 +328,7 @@ def verify(file: File, json: Json = False) -> None:
         f"  the promise is kept: epsilon {epsilon:.4g} of {study.privacy.epsilon:g} at {study.privacy.delta:g}"
     )
     data = {"study": study.hash.hex(), "all": not wrong, "signed": signed, "problems": wrong, "epsilon": epsilon}
-    _show(data, lines, json)
+    print_lines(data, lines, json)
     if wrong:
         raise typer.Exit(1)
 
@@ -395,16 +336,10 @@ def verify(file: File, json: Json = False) -> None:
 # ── what was typed ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _show(data: dict[str, Any], lines: list[str], as_json: bool) -> None:
-    import json
-
-    print(json.dumps(data, allow_nan=False) if as_json else "\n".join(lines))
-
-
 def _written(
     study: Study, path: Path, as_json: bool, drawn: str | None = None, masked_error: float | None = None
 ) -> None:
-    from netdp.peers.study.explained import facts, lines
+    from netdp.peers.study.explanation import facts, lines
 
     with working("computing what others can learn"):
         said = facts(study)
@@ -423,18 +358,18 @@ def _written(
             f"With the same promise, masked-sum would have an error {factor:.3g} times smaller (-p masked-sum);",
             "to more parties together than promised it may reveal more: compare what each explains.",
         ]
-    from .training import about_scaling
+    from netdp.cli.training import about_scaling
 
     better += about_scaling(study)
     shown = [*lines(said), "", f"Written to {path}.", *(links if drawn else []), *better, *then]
     extra = ({"drawn": drawn} if drawn else {}) | ({} if masked_error is None else {"masked_sum_noise": masked_error})
-    _show({"file": str(path), **said} | extra, shown, as_json)
+    print_lines({"file": str(path), **said} | extra, shown, as_json)
 
 
 def _masked(study: Study) -> float | None:
     """The noise of a masked sum with the same promise, in the units of `Study.noise`; None if it cannot be planned."""
     from netdp.errors import NetdpError
-    from netdp.peers.kinds import KINDS
+    from netdp.families import KINDS
 
     terms = study.privacy
     colluders = min(max(1, terms.colluders), study.n - 1)
@@ -448,20 +383,12 @@ def _masked(study: Study) -> float | None:
     return float(other.noise())
 
 
-def may_write(path: Path, force: bool) -> None:
-    """Refuse to write over a file that is there, unless that was asked for."""
-    from netdp.errors import InvalidValue
-
-    if path.exists() and not force:
-        raise InvalidValue(f"{path} is there already; give another --output, or --force to overwrite it")
-
-
 def _network(graph: str | None, size: int, links: int, seed: int | None, protocol: str) -> str:
     """The graph as text. Links are drawn here and now, when it is known who takes part; the study writes all of them out."""
     import secrets
 
     from netdp.errors import InvalidValue
-    from netdp.graphs.links import checked
+    from netdp.graphs.families import checked
     from netdp.graphs.spec import linked
 
     if graph is None and links:
@@ -479,14 +406,14 @@ def _usual(size: int, protocol: str) -> str:
     return f"ring:{size}" if protocol.startswith("ring-") else f"regular:{size},6,seed=0"
 
 
-def _only_for_numbers(*given: Any) -> None:
+def _only_for_numbers(typed: dict[str, Any]) -> None:
     """Refuse options of other tasks where a model is trained."""
     from netdp.errors import InvalidValue
 
-    for flag, value in zip(("--column", "--bounds", "--edges", "--bins", "--categories"), given, strict=True):
-        if value is not None and value != []:
+    for name in ("column", "bounds", "edges", "bins", "categories"):
+        if typed[name] is not None and typed[name] != []:
             raise InvalidValue(
-                f"{flag} belongs to sums, means and counts; to train, give --schema, or --label and --feature"
+                f"--{name} belongs to sums, means and counts; to train, give --schema, or --label and --feature"
             )
 
 
@@ -559,3 +486,78 @@ def _names(path: Path) -> tuple[list[str], dict[str, str]]:
     if not names:
         raise FileFormatError(path, None, "holds no names; write one a line")
     return names, addresses
+
+
+def policy_verdict(study: Study, home: Path, name: str) -> tuple[dict[str, Any] | None, list[str]]:
+    """As plain values and in words; nothing for somebody who hands in no data.
+
+    It is said, and nothing is refused: a limit may be changed before the day. A peer refuses then what is not allowed.
+    """
+    from netdp.errors import NetdpError, Refused
+    from netdp.peers.ledger.policy import OwnerPolicy, PolicyRefused
+    from netdp.peers.ledger.store import Store
+
+    if name not in study.names:
+        return None, []
+    file, ledger = home / "policy.toml", home / "peer.db"
+    try:
+        policy = OwnerPolicy.read(file)
+        entries = []
+        if ledger.exists():
+            with Store.open(ledger, read_only=True) as store:
+                entries = store.entries()
+        found, problem = policy.check(study, entries, study.index(name)), None
+    except PolicyRefused as refused:
+        found, problem = list(refused.verdicts), "at least one limit would be broken"
+    except Refused as refused:
+        return {"allowed": False, "reason": str(refused)}, ["Your policy", f"  WOULD NOT ALLOW IT: {refused}."]
+    except NetdpError as unread:
+        return {"allowed": None, "reason": str(unread)}, ["Your policy", f"  cannot be asked: {unread}."]
+    said = "would allow it" if problem is None else f"WOULD NOT ALLOW IT, {problem}: `netdp peer run` would refuse"
+    lines = [f"Your policy ({file}) {said}; epsilon at delta = {policy.delta:g}:", *map(_line, found)]
+    return {"allowed": problem is None, "delta": policy.delta, "limits": [one.to_dict() for one in found]}, lines
+
+
+def unheld_lines(study: Study, home: Path, name: str) -> list[str]:
+    """That this party's ledger does not hold the study which is said to have scaled the columns; nothing if it does."""
+    from netdp.errors import NetdpError
+    from netdp.peers.events import Statement
+    from netdp.peers.ledger.store import Store
+    from netdp.peers.study.planning import unheld_words
+
+    ledger = home / "peer.db"
+    if name not in study.names:
+        return []
+    try:
+        if not ledger.exists():
+            said = unheld_words(study, lambda study: ())
+        else:
+            with Store.open(ledger, read_only=True) as store:
+                said = unheld_words(study, store.entries_of)
+    except NetdpError as unread:
+        if (said := unheld_words(study, lambda study: ())) is not None:
+            said = Statement(
+                f"whether this party took part in the study that is named for centres and scales is not known: {unread}"
+            )
+    return [] if said is None else [f"WARNING: {said}."]
+
+
+def _line(verdict: PolicyDecision) -> str:
+    """One limit: what would be used of it, and what would be left.
+
+    >>> from netdp.peers.ledger.policy import PolicyDecision, SpendingLimit
+    >>> limit = SpendingLimit(against=1, per="year", epsilon=3.0)
+    >>> print(_line(PolicyDecision(limit, limit.words("2026"), 1.0, 0.5, 1.2)))
+      any 1 party, in 2026       1.20 of 3.00 used, 0.500 of it before; 1.8 left
+    >>> print(_line(PolicyDecision(limit, limit.words("2026"), 1.0, 2.5, 3.15)))
+      any 1 party, in 2026       3.15 of 3.00 used, 2.50 of it before; 0.150 TOO MUCH
+    """
+    from netdp.numerics.arrays import rounded_down
+    from netdp.privacy.wording import readable
+
+    before = f", {readable(verdict.before)} of it before" if verdict.before else ""
+    left = verdict.limit.epsilon - verdict.together
+    then = f"{rounded_down(left, 3):.3g} left" if verdict.holds else f"{readable(verdict.over)} TOO MUCH"
+    return (
+        f"  {verdict.words:<26} {readable(verdict.together)} of {readable(verdict.limit.epsilon)} used{before}; {then}"
+    )

@@ -10,8 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from netdp.cli.output import may_write
+
 if TYPE_CHECKING:
-    from netdp.peers.study import Scaling, Study, Training
+    from netdp.peers.study.scaling import ScalingTask
+    from netdp.peers.study.study import Study
+    from netdp.peers.study.training import Training
 
 HELD_OUT = 0.1
 """The share of rows that is held out unless it is said otherwise, where records are protected: there it costs no privacy."""
@@ -47,10 +51,9 @@ def schema(
     With --scaled-by: the schema that a scaling study was made from, with the centres and scales that it has found. Train with that.
     """
     from netdp.errors import InvalidValue
-    from netdp.peers.study.schema_file import columns_of, drafted
+    from netdp.peers.study.files import columns_of, drafted
 
-    if output.exists() and not force:
-        raise InvalidValue(f"{output} is there already; give another --output, or --force to overwrite it")
+    may_write(output, force)
     if scaled_by is not None:
         if label is not None:
             raise InvalidValue(f"--label {label} is in the schema {table} already; leave it out")
@@ -65,8 +68,8 @@ def schema(
 
 def _scaled(schema: Path, result: Path, output: Path) -> None:
     """Write a schema with the centres and scales of a result, and say how good they are."""
+    from netdp.peers.study.files import read_answer, scaled_by
     from netdp.peers.study.scaling import POOR
-    from netdp.peers.study.schema_file import read_answer, scaled_by
 
     answer = read_answer(result)
     output.write_text(scaled_by(schema, answer), "utf-8")
@@ -88,11 +91,11 @@ def scaling(
     max_records: int | None,
     missing: str | None,
     **others: Any,
-) -> Scaling:
+) -> ScalingTask:
     """What a scaling study asks, from a schema file or from columns that were typed: those that are numbers."""
     from netdp.errors import InvalidValue
-    from netdp.peers.study import Scaling
-    from netdp.peers.study.schema_file import feature, read_schema, typed
+    from netdp.peers.study.files import feature, read_schema, typed
+    from netdp.peers.study.scaling import ScalingTask
 
     for name, value in others.items():
         if value is not None:
@@ -111,7 +114,7 @@ def scaling(
             "no column of these is a number, so there is nothing to scale; train with the schema as it is"
         )
     asked: dict[str, Any] = {"features": ranged, "unit": unit or "record", "max_records": max_records}
-    return Scaling(**asked | {"missing": missing or fields.get("missing", "refuse")})
+    return ScalingTask(**asked | {"missing": missing or fields.get("missing", "refuse")})
 
 
 def is_training(task: str | None, *given: Any) -> bool:
@@ -145,8 +148,8 @@ def training(
     """What is asked, from a schema file or from columns that were typed."""
     from netdp.errors import InvalidValue
     from netdp.models.code import is_code
-    from netdp.peers.study import Training
-    from netdp.peers.study.schema_file import feature, read_schema, typed
+    from netdp.peers.study.files import feature, read_schema, typed
+    from netdp.peers.study.training import Training
 
     fields: dict[str, Any]
     if schema is not None:
@@ -182,10 +185,12 @@ def planner(question: Any, epsilon: float | None, total: float | None, share: fl
     from functools import partial
 
     from netdp.errors import InvalidValue
-    from netdp.peers.study import Scaling, Study, Training
-    from netdp.peers.study.in_two import SHARE, plan_scaling, plan_training_after
+    from netdp.peers.study.planning import SHARE, plan_scaling, plan_training_after
+    from netdp.peers.study.scaling import ScalingTask
+    from netdp.peers.study.study import Study
+    from netdp.peers.study.training import Training
 
-    if share is not None and (total is None or not isinstance(question, Scaling)):
+    if share is not None and (total is None or not isinstance(question, ScalingTask)):
         raise InvalidValue(
             f"--share {share:g} is the part of a --total that --task scaling takes; give both, or neither"
         )
@@ -195,7 +200,7 @@ def planner(question: Any, epsilon: float | None, total: float | None, share: fl
         raise InvalidValue(
             f"--epsilon {epsilon:g} and --total {total:g}: the total says what is left for this study; give one"
         )
-    if isinstance(question, Scaling):
+    if isinstance(question, ScalingTask):
         return partial(plan_scaling, share=SHARE if share is None else share)
     if isinstance(question, Training):
         return plan_training_after
@@ -204,9 +209,10 @@ def planner(question: Any, epsilon: float | None, total: float | None, share: fl
 
 def about_scaling(study: Study) -> list[str]:
     """That a training may do better after a scaling study, where it has none; and what to do with the answer of one."""
-    from netdp.peers.study import Scaling, Training
+    from netdp.peers.study.scaling import ScalingTask
+    from netdp.peers.study.training import Training
 
-    if isinstance(study.task, Scaling):
+    if isinstance(study.task, ScalingTask):
         return [
             "When it has run (netdp peer run --json, or netdp up --json), its result makes the schema to train with:",
             "  netdp study schema SCHEMA --scaled-by RESULT.json -o scaled.toml",
@@ -236,7 +242,8 @@ def use_code(folder: Path | None) -> None:
 
 def announce(path: Path, out: Path | None) -> tuple[list[str], Path | None]:
     """What a training will cost, said before it starts, and where its model will go; nothing for other studies."""
-    from netdp.peers.study import Study, Training
+    from netdp.peers.study.study import Study
+    from netdp.peers.study.training import Training
 
     study = Study.read(path)
     if not isinstance(study.task, Training):
@@ -248,9 +255,8 @@ def announce(path: Path, out: Path | None) -> tuple[list[str], Path | None]:
 def before(study: Study, out: Path | None) -> list[str]:
     """The same of a study at hand; refuses a place for the model that is taken."""
     from netdp.errors import InvalidValue
-    from netdp.peers.study import Training
-    from netdp.peers.study.cost import cost_lines
-    from netdp.peers.trained import check_free
+    from netdp.peers.study.progress import check_free, cost_lines
+    from netdp.peers.study.training import Training
 
     if not isinstance(study.task, Training):
         if out is not None:
@@ -269,7 +275,7 @@ def model_lines(study: Study, home: Path, out: Path | None) -> tuple[dict[str, A
     The answer is here whatever happens to a file: what cannot be written is said, with the way to write it later.
     """
     from netdp.errors import NetdpError
-    from netdp.peers.trained import write_model
+    from netdp.peers.study.progress import write_model
 
     try:
         files = write_model(study, home)
@@ -293,8 +299,8 @@ def model(
 ) -> None:
     """Write the model that a study has trained, and its card, from what a party holds. It can be done again at any time."""
     from netdp.errors import InvalidValue
-    from netdp.peers.study import Study
-    from netdp.peers.trained import write_model
+    from netdp.peers.study.progress import write_model
+    from netdp.peers.study.study import Study
 
     study = Study.read(file)
     files = write_model(study, home, out)

@@ -11,20 +11,19 @@ import numpy as np
 import numpy.typing as npt
 
 from netdp.errors import FileFormatError, InvalidValue
-from netdp.learn import LABELS, Table
-from netdp.learn import table as named_table
-from netdp.learn.tables import read_table, unit_rows
+from netdp.learn.tables import LABELS, DataTable, read_table, unit_rows
+from netdp.learn.tables import table as named_table
 from netdp.numerics.arrays import FloatArray
-from netdp.protocols import MaskedDescent, Protocol
-from netdp.report.learned import Learned, learn_and_account
-from netdp.report.outcome import Outcome, Shuffling, run_and_account, shuffle_and_account
-from netdp.settings.models import Recording, Running, found
+from netdp.protocols.base import Protocol
+from netdp.protocols.simulation import collectors
+from netdp.report.outcome import Outcome, TrainingOutcome, learn_and_account, run_and_account, shuffle_and_account
+from netdp.settings.models import RecordSettings, RunSettings, found
 
 #: Rows and features of a table that is drawn for a try.
 _ROWS, _FEATURES = 20_000, 5
 
 
-def run_trial(settings: Running) -> Outcome | Learned:
+def run_trial(settings: RunSettings) -> Outcome | TrainingOutcome:
     """One run with the settings of the command line."""
     protocol = settings.made()
     seed = secrets.randbits(63) if settings.seed is None else settings.seed
@@ -34,31 +33,31 @@ def run_trial(settings: Running) -> Outcome | Learned:
     bounds = settings.bounds
     if hasattr(protocol, "clip"):  # it learns a model
         table, source = _table(settings, seed)
-        if isinstance(protocol, MaskedDescent) and "dimension" not in settings.model_fields_set:
+        if hasattr(protocol, "dimension") and "dimension" not in settings.model_fields_set:
             protocol = protocol.replace(dimension=table.X.shape[1])
         return learn_and_account(protocol, table, seed, observers, settings.delta, source)
     domain = getattr(protocol, "domain", None)
     if domain is not None:
         values, source = _labels(settings, protocol.n, domain, seed)
         return run_and_account(protocol, values, seed, bounds, None, observers, settings.delta, source)
-    if isinstance(protocol, Shuffling) or settings.uniform:
+    if collectors.handles(protocol) or settings.uniform:
         bounds = bounds or _usual_bounds(protocol, settings)
     values, source = _values(settings, protocol.n, bounds, seed)
-    if isinstance(protocol, Shuffling):
+    if collectors.handles(protocol):
         assert bounds is not None
         return shuffle_and_account(protocol, values, seed, bounds, observers, settings.delta, source)
-    record = settings.record if isinstance(settings, Recording) else None
+    record = settings.record if isinstance(settings, RecordSettings) else None
     recorded = None if record is None else found(protocol, record)
     return run_and_account(protocol, values, seed, bounds, recorded, observers, settings.delta, source)
 
 
-def _usual_bounds(protocol: Protocol, settings: Running) -> tuple[float, float]:
+def _usual_bounds(protocol: Protocol, settings: RunSettings) -> tuple[float, float]:
     if not settings.uniform:
         raise InvalidValue("reports are randomized for a public interval of values; give --bounds lo,hi")
     return 0.0, float(getattr(protocol, "sensitivity", 1.0))
 
 
-def _values(settings: Running, n: int, bounds: Any, seed: int) -> tuple[FloatArray, str]:
+def _values(settings: RunSettings, n: int, bounds: Any, seed: int) -> tuple[FloatArray, str]:
     if settings.values is not None:
         return read_values(Path(settings.values), settings.column), settings.values
     low, high = bounds
@@ -66,7 +65,7 @@ def _values(settings: Running, n: int, bounds: Any, seed: int) -> tuple[FloatArr
     return drawn, f"drawn uniformly from {low:g} to {high:g}"
 
 
-def _table(settings: Running, seed: int) -> tuple[Table, str]:
+def _table(settings: RunSettings, seed: int) -> tuple[DataTable, str]:
     """Rows and labels to learn from: a named table, a CSV file whose --column is the label, or rows drawn for a try."""
     for name in ("bounds", "record"):
         if name in settings.model_fields_set:
@@ -77,7 +76,9 @@ def _table(settings: Running, seed: int) -> tuple[Table, str]:
         rng = np.random.default_rng([seed, 1])
         X, direction = rng.standard_normal((_ROWS, _FEATURES)), rng.standard_normal(_FEATURES)
         y = np.where(X @ direction + rng.standard_normal(_ROWS) > 0, 1.0, -1.0)
-        return Table(unit_rows(X), y, tuple(f"x{i}" for i in range(_FEATURES))), f"{_ROWS:,} drawn at random, for a try"
+        return DataTable(
+            unit_rows(X), y, tuple(f"x{i}" for i in range(_FEATURES))
+        ), f"{_ROWS:,} drawn at random, for a try"
     if settings.values in LABELS:
         return named_table(settings.values, settings.column), f"the table {settings.values}"
     if settings.column is None:
@@ -85,7 +86,7 @@ def _table(settings: Running, seed: int) -> tuple[Table, str]:
     return read_table(Path(settings.values), settings.column), settings.values
 
 
-def _labels(settings: Running, n: int, domain: int, seed: int) -> tuple[npt.NDArray[Any], str]:
+def _labels(settings: RunSettings, n: int, domain: int, seed: int) -> tuple[npt.NDArray[Any], str]:
     """Labels 0 … domain − 1 of a histogram."""
     if settings.values is None:
         return np.random.default_rng([seed, 1]).integers(0, domain, n), f"drawn uniformly from 0 to {domain - 1}"

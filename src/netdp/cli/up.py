@@ -58,18 +58,20 @@ def up(
     A party that dies is started again, as a service manager would. Exit status: 0 everybody holds the same answer, 2 refused,
     3 the study ended without an answer, 1 anything else.
     """
-    from .progress import working
+    from netdp.cli.output import working
 
     with contextlib.nullcontext() if json else working("loading what runs parties"):
-        from netdp.peers.spent_before import spent_before
-        from netdp.peers.study import Study
-        from netdp.peers.up import Progress, exit_code, run_study
+        from netdp.peers.launch import LaunchProgress, run_study
+        from netdp.peers.outcome import exit_code
+        from netdp.peers.runs import spent_before
+        from netdp.peers.study.study import Study
 
-    from .show import show
+    from netdp.cli.output import show
+
     from .training import Plain, announce, use_code
 
     if plot is not None:
-        from netdp.report.files import picture_path
+        from netdp.report.style import picture_path
 
         picture_path(plot)  # refuse before the work
     data = data or _data_beside(study)
@@ -86,7 +88,7 @@ def up(
     terminal = sys.stderr.isatty() and not json
     shown, plain = "", Plain()
 
-    def watch(progress: Progress) -> None:
+    def watch(progress: LaunchProgress) -> None:
         nonlocal shown
         if not terminal:
             plain(progress.words)
@@ -117,7 +119,7 @@ def up(
     if result.files and not json:
         lines.append(f"model: {result.files['model.npz']}   card: {result.files['MODEL_CARD.md']}")
     if plot is not None:
-        from netdp.report.run_picture import save_run_picture
+        from netdp.report.run import save_run_picture
 
         lines.append(f"picture: {save_run_picture(result, plot)}")
     for note in result.notes[:5]:

@@ -14,6 +14,8 @@ Graph('hypercube(8)', n=256, m=1024)
 
 from netdp.graphs.convert import as_graph, from_networkx
 from netdp.graphs.families import (
+    balanced_tree,
+    barabasi_albert,
     complete,
     erdos_renyi,
     exponential,
@@ -21,16 +23,16 @@ from netdp.graphs.families import (
     grid,
     hypercube,
     path,
+    random_tree,
     regular,
     ring,
     star,
     torus,
+    with_links,
 )
 from netdp.graphs.files import ReadReport, read, read_with_report
 from netdp.graphs.graph import Graph
-from netdp.graphs.hubs import balanced_tree, barabasi_albert, random_tree
-from netdp.graphs.links import with_links
-from netdp.graphs.matrix import GossipMatrix, edge_weights, gossip_matrix
+from netdp.graphs.mixing import GossipMatrix, edge_weights, gossip_matrix
 from netdp.graphs.named import Dataset, dataset, datasets
 from netdp.graphs.spec import parse
 from netdp.graphs.transitions import Transition, transition

@@ -1,32 +1,9 @@
-"""A proved upper bound on how slowly a walk mixes: λ*, the second largest modulus of an eigenvalue.
+"""Proved bounds on random walks of a graph: how slowly they mix, and how much of where they began they still know.
 
-Lanczos (ARPACK) approaches λ* from below and may stop short of it. A bound needs an argument that no eigenvalue was
-missed.
-
-**The certificate.** N = ℓI + (1 − ℓ)D^−½AD^−½ is symmetric and similar to the transition matrix; √π is its
-eigenvector of eigenvalue 1, and B = N − √π√πᵀ has the other eigenvalues and 0. Let v be a unit eigenvector of B with
-|eigenvalue| λ*, and x₁, …, x_r independent standard normal vectors. ⟨x_j, v⟩ is standard normal, so P(|⟨x_j, v⟩| ≤ a)
-≤ 2a/√(2π) < 0.8a, and all r are that small with probability < (0.8a)^r. Otherwise, for every polynomial f at once,
-|f(λ*)|·a ≤ max_j ‖f(B)x_j‖. Take f = T_k(·/λ̂), Chebyshev (|T_k| is even, so the sign of the eigenvalue does not
-matter), λ̂ a guess:
-
-    λ* ≤ λ̂ · cosh(arccosh(max_j ‖T_k(B/λ̂)x_j‖/a)/k).
-
-If λ̂ ≥ λ* the norms stay near √n and the bound falls to λ̂ like (ln(2√n/a)/k)²/2; if λ̂ is too small the norms grow,
-and the bound stays above λ*: a wrong guess costs sharpness, never truth. As the statement holds for all k and λ̂ at
-once, both may be chosen by looking. The coins are the accountant's own; with r = 8 and a = 10^−2.5 it fails with
-probability < 2·10⁻²¹.
-
-**Fresh coins.** That probability is over coins that do not depend on the graph. With coins that everybody knows beforehand,
-somebody could make a graph whose v is nearly orthogonal to all x_j. So they come from the operating system, new in every
-call, unless a seed is given (to repeat a run on a graph that nobody built against it). What is stated does not vary with
-them: λ̂ does not depend on the coins, and once λ* ≤ λ̂ + `sharpness`·(1 − λ̂) is proved, just this is said. Only where that
-is not reached, within `most` products, the last digits depend on the draw.
-
-**Rounding.** Only the component c_k = ⟨v, y_k⟩ of the computed vectors matters: c_{k+1} = 2(λ*/λ̂)c_k − c_{k−1} +
-ε_k, where |ε_k| ≤ η‖y_k‖ + 2u‖y_{k−1}‖: row sums of at most d numbers and entries of N rounded to 4u give (d +
-12)u·2/λ̂ =: η (N ≥ 0 and ‖N‖ = 1; the error of the projection is along √π ⟂ v up to u). Each ε_j reaches c_k times
-U_{k−1−j}(λ*/λ̂) ≤ (k − j)T_k(λ*/λ̂). So T_k(λ*/λ̂)·(a − Σ_j (k − j)ε_j) ≤ ‖y_k‖: a is replaced by that difference.
+`spectral_bound` bounds λ*, the second largest modulus of an eigenvalue, from above: λ* ≤ λ̂·cosh(arccosh(‖T_k(B/λ̂)x‖/a)/k) for
+random vectors x, with coins fresh from the operating system (docs/proofs/graphs.md#mixing-certificate). `returns` bounds for every
+user the excess c_u(t)² = P_u(t)_u/π_u − 1 of its return probability, which bounds where its walk is:
+|P_u(t)_i/π_i − 1| ≤ c_u(t)·c_i(t) (docs/proofs/graphs.md#return-probabilities). Rounding is bounded and added in both.
 """
 
 from __future__ import annotations
@@ -37,13 +14,14 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from netdp.errors import GraphError, InvalidValue
+from netdp.graphs.graph import Graph
 from netdp.numerics.arrays import UNIT, FloatArray, Progress
 
-from . import Graph
-
 _VECTORS, _OVERLAP = 8, 10**-2.5
+
 FAILURE = (0.8 * _OVERLAP) ** _VECTORS
 """The probability, over the accountant's own coins, that a certificate is wrong."""
 
@@ -190,14 +168,14 @@ def _lanczos(N: Any, root: FloatArray) -> float:
     start = np.random.default_rng([0, 1]).standard_normal(n)
     for tolerance in (1e-2, 1e-4):
         try:
-            found = eigsh(B, k=1, which="LM", v0=start, ncv=24, tol=tolerance, maxiter=60, return_eigenvectors=True)
+            pairs = eigsh(B, k=1, which="LM", v0=start, ncv=24, tol=tolerance, maxiter=60, return_eigenvectors=True)
         except ArpackNoConvergence as problem:
             if len(problem.eigenvalues):
                 return float(np.abs(problem.eigenvalues).max())
             break
         except ArpackError:
             break
-        value, start = abs(float(found[0][0])), found[1][:, 0]
+        value, start = abs(float(pairs[0][0])), pairs[1][:, 0]
         if tolerance * value < 0.02 * (1 - value):  # sharp enough beside the gap
             return value
     else:
@@ -207,3 +185,121 @@ def _lanczos(N: Any, root: FloatArray) -> float:
         value = float(np.linalg.norm(start))
         start /= value
     return min(value, 1.0)
+
+
+RETURNS_FAILURE = 1e-30
+"""The probability, over the coins, that any of the bounds of a graph is wrong."""
+
+_RETURNS_VECTORS, _BLOCK = 96, 32
+
+_WORK = 1.6e10  # multiplications, some fifteen seconds
+
+_PER_OCTAVE = 4
+
+_PROJECT = 16  # steps between projections off √π
+
+
+@dataclass(frozen=True, eq=False)
+class Returns:
+    """Bounds on c_u(t) for every user and every t: `at`.
+
+    halves    the s that were looked at; 0 is the first
+    roots     (len(halves), n): bounds on ‖B^s e_u‖/√π_u
+    rate      λ* ≤ rate
+    failure   the probability that one of all these is wrong
+    """
+
+    halves: npt.NDArray[np.int64]
+    roots: npt.NDArray[np.float32]
+    rate: float
+    failure: float
+
+    def at(self, rounds: int) -> FloatArray:
+        """c_u(rounds), one per user."""
+        usable = np.flatnonzero(2 * self.halves <= rounds)
+        best: FloatArray | None = None
+        with np.errstate(divide="ignore"):
+            log = np.log(self.rate) if self.rate < 1 else 0.0
+        for k in usable.tolist():
+            factor = math.exp(min(0.0, (rounds / 2 - int(self.halves[k])) * float(log))) * (1 + 1e-12)
+            bound = self.roots[k].astype(np.float64) * factor
+            best = bound if best is None else np.minimum(best, bound)
+        assert best is not None
+        return best
+
+
+@lru_cache(maxsize=8)
+def returns(graph: Graph, laziness: float = 0.0) -> Returns:
+    """Bounds on how well every user's walk has mixed, at all times, remembered for the graphs used last.
+
+    >>> from netdp import graphs
+    >>> found = returns(graphs.regular(2000, 8, 0))
+    >>> at20 = found.at(20)                     # the truth is 0.32; no user is much worse than another
+    >>> bool(0.32 < at20.max() < 1.5)
+    True
+    """
+    return find_returns(graph, laziness)
+
+
+def find_returns(
+    graph: Graph,
+    laziness: float = 0.0,
+    *,
+    vectors: int = _RETURNS_VECTORS,
+    work: float = _WORK,
+) -> Returns:
+    """As `returns`, with more or less `work` (products) or `vectors` (sharpness)."""
+    from scipy.stats import chi2
+
+    from netdp.numerics.kernels import csr_times_block
+
+    bound = cached_bound(graph, laziness)
+    share = graph.degrees / graph.degrees.sum()
+    first = np.sqrt(1 / share - 1) * (1 + 8 * UNIT)
+    N = normalised(graph, laziness)
+    root = np.sqrt(share)
+    halves = _halves(int(work / (N.nnz * vectors)), bound.value)
+    table = np.empty((len(halves) + 1, graph.n), dtype=np.float64)
+    table[0] = first
+    if not len(halves):
+        return _finished(np.zeros(0, np.int64), table, bound.value, bound.failure)
+    coins = np.random.default_rng(np.random.SeedSequence([int(graph.digest, 16), 0x72657475726E]))
+    table[1:] = 0.0
+    step, project = (int(graph.degrees.max()) + 6) * UNIT, (graph.n + 8) * UNIT
+    for start in range(0, vectors, _BLOCK):
+        y = coins.standard_normal((graph.n, min(_BLOCK, vectors - start)))
+        error = np.zeros(y.shape[1])
+        looked = 0
+        for s in range(int(halves[-1]) + 1):
+            if s:
+                error += 2 * step * np.linalg.norm(y, axis=0)
+                y = csr_times_block(N.indptr, N.indices, N.data, y)
+            if s % _PROJECT == 0:
+                error += 2 * project * np.linalg.norm(y, axis=0)
+                y -= root[:, None] * (root @ y)
+            if looked < len(halves) and s == halves[looked]:
+                table[looked + 1] += ((np.abs(y) + error) ** 2).sum(axis=1)
+                looked += 1
+    # 1 % off the quantile covers SciPy's error in it, and the sums'
+    quantile = 0.99 * float(chi2.ppf(RETURNS_FAILURE / (graph.n * len(halves)), vectors))
+    table[1:] = np.sqrt(table[1:] / quantile) / root
+    return _finished(halves, table, bound.value, RETURNS_FAILURE + bound.failure)
+
+
+def _finished(halves: npt.NDArray[np.int64], table: FloatArray, rate: float, failure: float) -> Returns:
+    table[1:] = np.minimum(table[1:], table[0])
+    rounded = np.nextafter(table.astype(np.float32), np.float32(np.inf))
+    rounded.setflags(write=False)
+    return Returns(np.insert(halves, 0, 0), rounded, rate, failure)
+
+
+def _halves(most: int, rate: float) -> npt.NDArray[np.int64]:
+    """The s that are looked at: four per doubling, as long as there is something left to forget."""
+    if 0 < rate < 1:
+        most = min(most, math.ceil(50.0 / -math.log(rate)))
+    elif rate == 0:
+        most = min(most, 1)
+    if most < 1:
+        return np.zeros(0, np.int64)
+    count = int(_PER_OCTAVE * math.log2(most)) + 1
+    return np.unique(np.append(np.floor(2.0 ** (np.arange(count) / _PER_OCTAVE)), most)).astype(np.int64)

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from netdp.errors import GraphError, InvalidValue
+from netdp.graphs import csr as _csr
 from netdp.graphs.graph import Graph
 from netdp.numerics.arrays import FloatArray
-
-from . import _csr
 
 logger = logging.getLogger("netdp.graphs")
 
@@ -125,18 +124,18 @@ def node_names(G: Any) -> tuple[list[Any], tuple[str, ...] | None]:
 
 
 def _warn_of_weights(G: Any) -> None:
-    found = [
+    useless = [
         (u, v, weight)
         for u, v, weight in G.edges(data="weight")
         if isinstance(weight, int | float | np.number) and not isinstance(weight, bool) and weight <= 0
     ]
-    if found:
-        u, v, weight = found[0]
+    if useless:
+        u, v, weight = useless[0]
         logger.warning(
             "%s weight%s not positive, the first %r on the edge (%r, %r): netdp ignores weights; remove such edges "
             "yourself if they mean 'no edge'",
-            f"{len(found):,}",
-            " is" if len(found) == 1 else "s are",
+            f"{len(useless):,}",
+            " is" if len(useless) == 1 else "s are",
             weight,
             u,
             v,

@@ -33,10 +33,9 @@ from pathlib import Path
 import numpy as np
 
 from netdp.errors import FileFormatError, InvalidValue
+from netdp.graphs import csr as _csr
 from netdp.graphs.graph import Graph
 from netdp.numerics.arrays import IntArray
-
-from . import _csr
 
 logger = logging.getLogger("netdp.graphs")
 
@@ -387,8 +386,8 @@ def _split(line: bytes, separator: bytes | None) -> list[bytes]:
     if separator is None:
         if _BETWEEN_BLANKS.sub(b"", line).strip():
             return []
-        found = _BETWEEN_BLANKS.findall(line)
-        return [part[1:-1].replace(b'""', b'"').strip() if part[:1] == b'"' else part for part in found]
+        parts = _BETWEEN_BLANKS.findall(line)
+        return [part[1:-1].replace(b'""', b'"').strip() if part[:1] == b'"' else part for part in parts]
     # Latin-1 maps every byte to one character and back. Blanks after a closing quote are none of the csv module's.
     text = _BLANKS_AFTER.sub(rb"\1", line).decode("latin-1")
     try:

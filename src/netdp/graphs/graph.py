@@ -16,13 +16,12 @@ from typing import Any, NoReturn, Self, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
+from netdp.display import shown
 from netdp.errors import GraphError, InvalidValue
-from netdp.graphs._check import checked_edges, listed, node_count
+from netdp.graphs import csr as _csr
+from netdp.graphs.checks import checked_edges, listed, node_count
 from netdp.numerics.arrays import FloatArray, Int32Array, IntArray
 from netdp.numerics.checks import whole
-from netdp.shown import shown
-
-from . import _csr
 
 _SLOTS = ("indptr", "indices", "n", "name", "labels", "positions", "laplacian_spectrum", "_memo")
 

@@ -172,9 +172,9 @@ def dataset(name: str) -> Graph:
 
 def data_file(file: str, name: str, origin: str | None) -> Path:
     """Where a data file is: in the folder NETDP_DATA, then in the cache folder, plain or gzipped; refuses if nowhere."""
-    found = _find(file)
-    if found is not None:
-        return found
+    path = _find(file)
+    if path is not None:
+        return path
     setting = "" if os.environ.get("NETDP_DATA") else "set NETDP_DATA to the data folder, or "
     raise DataNotFound(
         f"the data set {name!r} is not on this machine: no file {file} (or .gz) in "

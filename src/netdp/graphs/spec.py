@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from netdp.errors import InvalidValue
+from netdp.graphs import families
+from netdp.graphs import families as hubs
+from netdp.graphs.families import with_links
 from netdp.graphs.files import read
 from netdp.graphs.graph import Graph
 from netdp.graphs.named import dataset, datasets
-
-from . import families, hubs
-from .links import with_links
 
 #: family: (constructor, parameters in order with their types, an example)
 _FAMILIES: dict[str, tuple[Callable[..., Graph], dict[str, type], str]] = {
@@ -71,7 +71,7 @@ def parse(spec: str | PathLike[str]) -> Graph:
     A family with its parameters (`hypercube:8`, `grid:16x16`, `regular:1024,6,seed=0`; the seed is 0 unless
     given), the name of a data set (`twitch`, `karate`), or the path of an edge-list file. A file that is
     called like a data set is reached as `./karate`. Behind any of them, `+rings:2,seed=1` lays two random rings
-    over it (`netdp.graphs.links`).
+    over it (`netdp.graphs.families`).
 
     >>> parse("grid:3x4")
     Graph('grid(3, 4)', n=12, m=17)

@@ -1,9 +1,9 @@
-"""How fast gossip mixes: the spectral gap of a gossip matrix.
+r"""How fast gossip mixes: the spectral gap of a gossip matrix.
 
 λ_W = min over the eigenvalues λ of W, save the simple eigenvalue 1 of the constant vector, of 1 − |λ|
 (Muffliato, Definition 2). Synchronous gossip converges like exp(−tλ_W), accelerated gossip like exp(−t√λ_W).
 Here a further eigenvalue 1, that is a disconnected graph, gives a gap of 0 (its gossip never converges to the
-mean), where the set Sp(W) \\ {1} of the paper, which assumes a connected graph, would overlook it.
+mean), where the set Sp(W) \ {1} of the paper, which assumes a connected graph, would overlook it.
 
 >>> from netdp.graphs import ring, hypercube
 >>> round(spectral_gap(hypercube(3)), 12)
@@ -20,16 +20,15 @@ from typing import Any
 import numpy as np
 
 from netdp.errors import InvalidValue, Unsupported
+from netdp.graphs import csr
 from netdp.graphs.graph import Graph
-from netdp.graphs.matrix import GossipMatrix
-from netdp.graphs.mixing import MIXINGS, Mixing, mixing_matrix
+from netdp.graphs.mixing import MIXINGS, GossipMatrix, Mixing, mixing_matrix
 from netdp.numerics.arrays import FloatArray
 from netdp.numerics.checks import between
 
-from . import _csr
-
 #: Up to this many nodes all eigenvalues are computed (about a second); above, only the extreme one.
 DENSE_LIMIT = 2000
+
 #: Restarts of Lanczos, some 20 products with W each, before it counts as not converging.
 RESTARTS = 400
 
@@ -88,7 +87,7 @@ def _closed_form(graph: Graph, kind: str) -> float | None:
     highest = graph.degrees.max()
     if not kind.endswith("maximum-degree"):
         # The two mixings agree when every edge touches a node of the highest degree: regular, path, star.
-        rows = _csr.rows_of(graph.indptr)
+        rows = csr.rows_of(graph.indptr)
         if np.any(np.maximum(graph.degrees[rows], graph.degrees[graph.indices]) < highest):
             return None
     step = 1.0 / ((0.0 if kind.endswith("hamilton") else 1.0) + float(highest))
@@ -203,3 +202,7 @@ def _unconverged(n: int, detail: str) -> Unsupported:
         f"the spectral gap of this {n}-node gossip matrix could not be computed reliably ({detail}); "
         "try a lazy mixing, or give the number of rounds or the gap yourself"
     )
+
+
+# Eigenvectors of a dense matrix: seconds up to here.
+MAX_DENSE = 3000

@@ -1,26 +1,29 @@
 """scikit-learn estimators for parties that trust no server: logistic regression of any number of classes, linear regression.
 
 By default they learn by masked descent: every iteration is one sum under one-time pads, so it is a curator's noisy descent
-without the curator, and all settings are planned from public numbers (`netdp.planning.training_rules`).
+without the curator, and all settings are planned from public numbers (`netdp.learn.planning`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from netdp.errors import InvalidValue, MissingDependency, Unsupported
-from netdp.graphs import Graph
-from netdp.models import Linear, Logistic, Model, Multinomial
+from netdp.graphs.graph import Graph
+from netdp.learn.fitting import Fitted, TrainingRequest, learner, names_of, ready, unweighted
+from netdp.learn.planning import learnings
+from netdp.learn.tables import numbers, to_fit, to_predict, two_or_more
+from netdp.models.base import Model
+from netdp.models.linear import Linear, Logistic, Multinomial
 from netdp.numerics.arrays import FloatArray
 from netdp.numerics.checks import finite
-
-from .given import numbers, to_fit, to_predict, two_or_more
-from .together import Asked, Learned, learn_baseline, learn_masked, names_of, ready, unweighted
+from netdp.protocols.family import families
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -29,33 +32,70 @@ try:
 except ImportError:  # pragma: no cover - exercised by an environment without the extra
     raise MissingDependency("scikit-learn", "the estimator", "learn") from None
 
-PROTOCOLS = ("masked", "gossip", "walk", "central", "local")
+PROTOCOLS = tuple(word for one in families() for word in one.training)
+
+_TWO_CLASSES = ("gossip", "walk")
+"""They learn from labels ±1; the estimators of `netdp.learn.classifiers` have all their settings."""
 
 
-class _Together(BaseEstimator):  # type: ignore[misc]
+class _Estimator(BaseEstimator):  # type: ignore[misc]
     """What both have in common."""
 
-    def _asked(self) -> Asked:
-        return Asked(
+    def __init__(
+        self,
+        parties: int | None = None,
+        *,
+        protocol: str = "masked",
+        unit: str = "party",
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        colluders: int = 1,
+        graph: Graph | str | None = None,
+        bounds: Any = None,
+        standardise: str | None = None,
+        iterations: int | None = None,
+        clip: float | None = None,
+        step: float | None = None,
+        sampling: float | None = None,
+        verbose: int = 0,
+        random_state: int | np.random.Generator | None = None,
+    ) -> None:
+        self.parties = parties
+        self.protocol = protocol
+        self.unit = unit
+        self.epsilon = epsilon
+        self.delta = delta
+        self.colluders = colluders
+        self.graph = graph
+        self.bounds = bounds
+        self.standardise = standardise
+        self.iterations = iterations
+        self.clip = clip
+        self.step = step
+        self.sampling = sampling
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def _asked(self) -> TrainingRequest:
+        return TrainingRequest(
             self.parties, self.graph, self.unit, self.epsilon, self.delta, self.colluders, self.bounds, self.standardise,
             self.iterations, self.clip, self.step, self.sampling, self.verbose, self.random_state, names_of(self),
         )  # fmt: skip
 
-    def _learn(self, model_for: Callable[[int], Model], X: FloatArray, y: FloatArray) -> Learned:
+    def _learn(self, model_for: Callable[[int], Model], X: FloatArray, y: FloatArray) -> Fitted:
         if self.protocol not in PROTOCOLS:
             raise InvalidValue(f"unknown protocol {self.protocol!r}; choose one of {', '.join(PROTOCOLS)}")
-        if self.protocol == "masked":
-            found = learn_masked(self._asked(), model_for, X, y)
-        elif self.protocol in ("central", "local"):
-            found = learn_baseline(self.protocol, self._asked(), model_for, X, y)
-        else:
+        if self.protocol in _TWO_CLASSES:
             raise Unsupported(
                 f"protocol={self.protocol!r} learns two classes only, by LogisticRegression; use protocol='masked'"
             )
+        return self._kept(learner(self.protocol)(self._asked(), model_for, X, y))
+
+    def _kept(self, found: Fitted) -> Fitted:
         self.protocol_, self.guarantee_, self.scaling_, self.plan_ = (
             found.protocol, found.guarantee, found.scaling, found.plan,
         )  # fmt: skip
-        self.n_iter_ = found.protocol.iterations
+        self.n_iter_ = learnings(found.protocol).length(found.protocol)
         return found
 
     def _margins(self, X: npt.ArrayLike) -> FloatArray:
@@ -66,7 +106,7 @@ class _Together(BaseEstimator):  # type: ignore[misc]
         return np.asarray(rows @ np.column_stack([coefficients, constants]).T)
 
 
-class LogisticRegression(ClassifierMixin, _Together):  # type: ignore[misc]
+class LogisticRegression(ClassifierMixin, _Estimator):  # type: ignore[misc]
     """Logistic regression, two classes or more, learned by parties that trust no server.
 
     The rows are dealt out to the parties; in every iteration they add up their clipped gradients under one-time pads, with noise
@@ -111,41 +151,6 @@ class LogisticRegression(ClassifierMixin, _Together):  # type: ignore[misc]
     (True, True)
     """
 
-    def __init__(
-        self,
-        parties: int | None = None,
-        *,
-        protocol: str = "masked",
-        unit: str = "party",
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        colluders: int = 1,
-        graph: Graph | str | None = None,
-        bounds: Any = None,
-        standardise: str | None = None,
-        iterations: int | None = None,
-        clip: float | None = None,
-        step: float | None = None,
-        sampling: float | None = None,
-        verbose: int = 0,
-        random_state: int | np.random.Generator | None = None,
-    ) -> None:
-        self.parties = parties
-        self.protocol = protocol
-        self.unit = unit
-        self.epsilon = epsilon
-        self.delta = delta
-        self.colluders = colluders
-        self.graph = graph
-        self.bounds = bounds
-        self.standardise = standardise
-        self.iterations = iterations
-        self.clip = clip
-        self.step = step
-        self.sampling = sampling
-        self.verbose = verbose
-        self.random_state = random_state
-
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike, **options: Any) -> Self:
         """Deal the rows out, plan, calibrate the noise, learn."""
         unweighted(options)
@@ -154,9 +159,9 @@ class LogisticRegression(ClassifierMixin, _Together):  # type: ignore[misc]
         self.classes_, codes = np.unique(y, return_inverse=True)
         number = len(self.classes_)
         two_or_more(self.classes_)
-        if self.protocol in ("gossip", "walk"):
-            return self._delegated(rows, np.asarray(y))
-        if number == 2:
+        if self.protocol in _TWO_CLASSES:
+            theta = self._of_two(rows, np.where(codes == 1, 1.0, -1.0)).theta[None, :]
+        elif number == 2:
             theta = self._learn(Logistic, rows, codes.astype(np.float64)).theta[None, :]
         else:
             found = self._learn(lambda columns: Multinomial(columns, number), rows, codes.astype(np.float64))
@@ -182,11 +187,9 @@ class LogisticRegression(ClassifierMixin, _Together):  # type: ignore[misc]
             margins = np.column_stack([np.zeros(len(margins)), margins[:, 0]])
         return np.asarray(np.exp(margins - np.logaddexp.reduce(margins, axis=1, keepdims=True)))
 
-    def _delegated(self, X: FloatArray, y: npt.NDArray[Any]) -> Self:
-        """By gossip or a walking token: the estimators that have all their settings."""
-        from .estimator import GossipLogisticRegression
+    def _of_two(self, X: FloatArray, labels: FloatArray) -> Fitted:
+        """By gossip or a walking token, with the settings that their own estimators have by default."""
         from .scaling import by_bounds
-        from .walk_estimator import WalkLogisticRegression
 
         plain = {"unit": "party", "standardise": None, "sampling": None}
         for name, usual in plain.items():
@@ -196,31 +199,9 @@ class LogisticRegression(ClassifierMixin, _Together):  # type: ignore[misc]
                 )
         if len(self.classes_) > 2:
             raise Unsupported(f"protocol={self.protocol!r} learns two classes, got {len(self.classes_)}; use 'masked'")
-        common: dict[str, Any] = {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "step": self.step,
-            "random_state": self.random_state,
-            **({} if self.clip is None else {"clip": self.clip}),
-        }
-        chosen: Any
-        if self.protocol == "gossip":
-            if self.colluders != 1:
-                raise Unsupported(f"protocol='gossip' with colluders={self.colluders!r}: use 'masked' or 'walk'")
-            more = {} if self.iterations is None else {"iterations": self.iterations}
-            chosen = GossipLogisticRegression(
-                self.parties, graph=self.graph, protocol="gossip", verbose=self.verbose, **common, **more
-            )
-        else:
-            chosen = WalkLogisticRegression(
-                16 if self.parties is None else self.parties,
-                graph=self.graph, steps=self.iterations, colluders=self.colluders, **common,
-            )  # fmt: skip
-        self.scaling_ = None if self.bounds is None else by_bounds(self.bounds, X.shape[1], names_of(self))
-        chosen.fit(X if self.scaling_ is None else self.scaling_.applied(X), y)
-        self.coef_, self.intercept_, self.n_iter_ = chosen.coef_, chosen.intercept_, chosen.n_iter_
-        self.protocol_, self.guarantee_, self.plan_ = chosen.protocol_, chosen.guarantee_, None
-        return self
+        scaling = None if self.bounds is None else by_bounds(self.bounds, X.shape[1], names_of(self))
+        scaled = X if scaling is None else scaling.applied(X)
+        return self._kept(replace(learner(self.protocol)(self._asked(), scaled, labels), scaling=scaling))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -229,7 +210,7 @@ class LogisticRegression(ClassifierMixin, _Together):  # type: ignore[misc]
         return tags
 
 
-class LinearRegression(RegressorMixin, _Together):  # type: ignore[misc]
+class LinearRegression(RegressorMixin, _Estimator):  # type: ignore[misc]
     """Linear regression of a number with public bounds, learned by parties that trust no server.
 
     y is clipped to `target_bounds` and brought to [−1, 1]; the squared error there is made small by masked descent, as in
@@ -275,22 +256,12 @@ class LinearRegression(RegressorMixin, _Together):  # type: ignore[misc]
         verbose: int = 0,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
-        self.parties = parties
+        super().__init__(
+            parties, protocol=protocol, unit=unit, epsilon=epsilon, delta=delta, colluders=colluders, graph=graph, bounds=bounds,
+            standardise=standardise, iterations=iterations, clip=clip, step=step, sampling=sampling, verbose=verbose,
+            random_state=random_state,
+        )  # fmt: skip
         self.target_bounds = target_bounds
-        self.protocol = protocol
-        self.unit = unit
-        self.epsilon = epsilon
-        self.delta = delta
-        self.colluders = colluders
-        self.graph = graph
-        self.bounds = bounds
-        self.standardise = standardise
-        self.iterations = iterations
-        self.clip = clip
-        self.step = step
-        self.sampling = sampling
-        self.verbose = verbose
-        self.random_state = random_state
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike, **options: Any) -> Self:
         """Deal the rows out, plan, calibrate the noise, learn."""

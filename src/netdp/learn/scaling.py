@@ -1,4 +1,4 @@
-"""Features brought to one scale without looking at anybody's rows for nothing: public bounds, and private standardisation.
+"""Features brought to one scale without a look at anybody's rows that is not counted: public bounds, or private standardisation.
 
 Rows are scaled to norm at most 1, each by itself, because that is what a bounded gradient takes. A feature that is large by its
 unit (an income beside an age) then drowns the others. Scaling with statistics of the rows, as `StandardScaler` does, repairs
@@ -7,8 +7,9 @@ that and spends privacy that nobody has counted. What can be had honestly:
     public bounds       every feature x in [low, high] becomes 2(x − low)/(high − low) − 1, clipped to [−1, 1]: a function of the
                         row and of public numbers alone, so it costs nothing
     "private"           within these bounds, the mean m and the mean square of every feature by one masked sum with its share of
-                        the budget (`netdp.planning.training_before.scaling_sum`, docs/guarantees.md#private-standardisation); then
-                        (x − m)/s. What is added up, and how m and s follow from it: `netdp.models.moments`, for real peers too
+                        the budget (`netdp.families.masked.training.scaling_sum`,
+                        docs/proofs/learning.md#private-standardisation); then (x − m)/s. What is added up, and how m
+                        and s follow from it: `netdp.models.schema`, for real peers too
 
 **What is warned of.** Two looks at the rows that change no model and are no part of any guarantee; they are for whoever holds
 the table. Columns with mean 0 and variance 1 (or median 0 and quartiles 1 apart, or from 0 to 1 exactly) to ten digits have been
@@ -17,7 +18,6 @@ scaled with statistics of just these rows. And a column that makes up nearly all
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,15 +27,12 @@ import numpy as np
 import numpy.typing as npt
 
 from netdp.errors import InvalidValue
-from netdp.models.moments import mean_and_deviation, moments
-from netdp.models.moments import noisy_means as means_of
 from netdp.numerics.arrays import FloatArray
-from netdp.protocols.masked import MaskedSum, quantised, summed_records
-
-from .running import noises
 
 _DROWNED = 0.99
+
 _DIGITS = 1e-9
+
 _ENOUGH_ROWS = 8
 
 
@@ -109,36 +106,12 @@ def by_bounds(bounds: Any, features: int, names: Sequence[str] | None = None) ->
     return Scaling(pairs[:, 0].copy(), pairs[:, 1].copy())
 
 
-def standardised(scaling: Scaling, protocol: MaskedSum, parties: Sequence[FloatArray], seed: Any) -> Scaling:
-    """The scaling with mean and deviation of all features, found by the masked sum from one table of rows per party."""
-    return _from_means(scaling, *noisy_means(scaling, protocol, parties, seed))
-
-
-def noisy_means(
-    scaling: Scaling, protocol: MaskedSum, parties: Sequence[FloatArray], seed: Any
-) -> tuple[FloatArray, float]:
-    """Means of (x, x² − 1) over parties or records as everybody reads them from the sum, and the deviation of their noise.
-
-    The vector is that of `netdp.models.moments`, as on real peers.
-    """
-    noise = next(noises(protocol.share, protocol.n, protocol.dimension, 1, np.random.default_rng(seed)))
-    tables = [moments(scaling.bounded(rows), protocol.unit) for rows in parties]
-    every = np.vstack(tables)
-    whole = summed_records(protocol, every) if protocol.unit == "record" else quantised(protocol, every).sum(axis=0)
-    sums: FloatArray = np.asarray(protocol.step * (whole + noise), dtype=np.float64)
-    return means_of(sums, protocol.unit, protocol.n, protocol.sigma * math.sqrt(protocol.n))
-
-
-def _from_means(scaling: Scaling, means: FloatArray, noise: float) -> Scaling:
-    return Scaling(scaling.low, scaling.high, *mean_and_deviation(means, noise))
-
-
 def look_at(X: FloatArray, names: Sequence[str] | None = None, *, scaled: bool = False, stacklevel: int = 3) -> None:
-    """The two warnings, see above; `scaled` says that the rows will be scaled, so that only the first may be due."""
-    found = scaled_by_own_statistics(X)
-    if found is not None:
+    """The two warnings about scaling; `scaled` says that the rows will be scaled, so that only the first may be due."""
+    statistics = scaled_by_own_statistics(X)
+    if statistics is not None:
         warnings.warn(
-            f"{found}: the features were scaled with statistics of these very rows. That step has looked at everybody's "
+            f"{statistics}: the features were scaled with statistics of these very rows. That step has looked at everybody's "
             "data, and guarantee_ does not count it. Give LogisticRegression or LinearRegression the rows as they are, with "
             'standardise="private" (ranges, means and variances within the budget), best with public bounds=(low, high) per '
             "feature. Statistics that are public are fine: ignore this if they only happen to agree",
@@ -197,9 +170,9 @@ def drowning(X: FloatArray) -> int | None:
     largest = np.abs(X).max(axis=1, keepdims=True)
     squares = (X / np.where(largest > 0, largest, 1.0)) ** 2
     shares = squares / np.maximum(squares.sum(axis=1, keepdims=True), 1e-300)
-    most = np.median(shares, axis=0)
-    column = int(np.argmax(most))
-    return column if most[column] > _DROWNED and np.abs(X[:, column]).max() > 1 else None
+    typical = np.median(shares, axis=0)
+    column = int(np.argmax(typical))
+    return column if typical[column] > _DROWNED and np.abs(X[:, column]).max() > 1 else None
 
 
 def _near(numbers: npt.NDArray[Any], wanted: float) -> npt.NDArray[np.bool_]:

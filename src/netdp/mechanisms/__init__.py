@@ -18,16 +18,16 @@ are floating-point approximations, for simulation, whose last digits can give th
 0.2876
 """
 
+from netdp.mechanisms.gaussian import GridGaussian
+from netdp.mechanisms.laplace import GridLaplace
+from netdp.mechanisms.privunit import GridPrivUnit
+from netdp.mechanisms.responses import RandomizedResponse, UnaryEncoding, better_response
+
 from .base import ExactMechanism, Mechanism
 from .exact import on_a_grid
 from .gaussian import Gaussian
-from .grid_gaussian import GridGaussian
-from .grid_laplace import GridLaplace
-from .grid_privunit import GridPrivUnit
 from .laplace import Laplace
 from .privunit import PrivUnit
-from .randomized_response import RandomizedResponse
-from .unary import UnaryEncoding, better_response
 
 __all__ = [
     "ExactMechanism",

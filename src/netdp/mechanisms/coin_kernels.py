@@ -3,6 +3,9 @@
 The same comparisons of the same words in the same order as NumPy makes in `netdp.mechanisms.discrete_gaussian`, in one pass
 instead of eight; so which of the two runs is no part of what is drawn. Whole numbers only. No branch depends on a digit: digits
 are random, and a processor that guesses them is wrong every other time.
+
+Both are compiled, or read from the cache on disk, when this module is imported: it takes a tenth of a second and some twenty
+megabytes. So nothing imports it before there is a large draw, and a fork server that imports it gives it to all its children.
 """
 
 from __future__ import annotations
@@ -10,19 +13,26 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+from numba import njit, types
+
+_NUMBERS = types.Array(types.int64, 1, "C")
+_WORDS = types.Array(types.uint64, 1, "C", readonly=True)  # those of the system are; any others may be taken for it
 
 
-@njit(nogil=True, cache=True)
+@njit([(_NUMBERS, types.int64)], nogil=True, cache=True)
 def asked(numbers: Any, bit: int) -> int:
     """How many numbers have this binary digit set."""
-    found = 0
+    count = 0
     for i in range(numbers.shape[0]):
-        found += (numbers[i] >> bit) & 1
-    return found
+        count += (numbers[i] >> bit) & 1
+    return count
 
 
-@njit(nogil=True, cache=True)
+@njit(
+    [(_NUMBERS, _NUMBERS, types.int64, _WORDS, types.uint64, _NUMBERS, _NUMBERS)],
+    nogil=True,
+    cache=True,
+)
 def survivors(
     numbers: Any, places: Any, bit: int, drawn: Any, first: Any, out: Any, out_places: Any
 ) -> tuple[Any, Any, Any]:

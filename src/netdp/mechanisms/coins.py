@@ -1,15 +1,8 @@
 """Coins that fall as they should, exactly: what every sampler in whole numbers is made of.
 
-All of them turn independent uniform 64-bit words into decisions by comparing whole numbers. So each has the law that it
-states, to the last digit, if the words are uniform and independent; nothing is rounded on the way.
-
-- **A share of 2⁶⁴** (`with_share`): a word is below h in exactly h of 2⁶⁴ cases. Mechanisms whose probabilities may be
-  chosen take such shares, and account for these and no others.
-- **One of m** (`one_of`): a word modulo m is uniform once the words beyond the last whole multiple of m are drawn anew.
-- **e^{−p/q}** (`flips`): a uniform number, given by its binary digits, is below e^{−p/q}. Its first 64 digits are one
-  word. Computed in doubles, word/2⁶⁴ and e^{−p/q} are wrong by less than 2⁻³⁰ together (every caller shows this), so where
-  they are further apart than 2⁻²⁹ the comparison is decided; otherwise, once in some 10⁸ coins, it is made in whole
-  numbers, digit by digit, with `exp_floor`.
+All of them turn independent uniform 64-bit words into decisions by comparing whole numbers, so each has the law that it states, to
+the last digit: a share of 2⁶⁴ (`with_share`), one of m (`one_of`), e^{−p/q} (`flips`, decided in doubles where these are certain).
+See docs/proofs/mechanisms.md#finite-precision.
 """
 
 from __future__ import annotations

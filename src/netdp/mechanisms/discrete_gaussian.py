@@ -1,47 +1,10 @@
 """Gaussian noise on whole numbers: an exact sampler, its exact privacy, and how close sums of it come to one of it.
 
-The discrete Gaussian with variance parameter v puts mass e^{−x²/2v}/Z on every whole number x (Canonne, Kamath,
-Steinke, *The Discrete Gaussian for Differential Privacy*, 2020). By Poisson summation Σ_x e^{−(x−a)²/2v} = √(2πv)·(1
-+ 2Σ_{k≥1} cos(2πka)·e^{−2π²vk²}) for every real a; at a = 0 this is Z. Its variance is at most v.
-
-**The draw** uses whole numbers only. Let t = 2^j > √v. Y from the discrete Laplace law ∝ e^{−|y|/t} is kept with
-probability exp(−(|Y| − v/t)²/2v): the product is ∝ e^{−Y²/2v}, for any t. (|Y| − v/t)²/2v = N/M with N = (|Y|t − v)²,
-M = 2vt². A coin that shows heads with probability e^{−N/M} is the conjunction of independent coins, one for every bit
-of N that is set, bit i having probability e^{−2^i/M}. Such a coin compares random 64-bit words with the binary digits
-of its probability, which are computed to as many places as the comparison needs, in integers with an enclosure;
-equality of the first 64 digits (one draw in 2⁶⁴) is decided by the next 64. So what is drawn has the stated law
-exactly if the words are uniform and independent; NumPy's are predictable, for simulation.
-
-**Privacy of one number.** Shifted by a whole number D, the log-ratio of the two laws falls along the line, so the
-best test is a half-line: δ(ε) = max over m of F(m) − e^ε F(m − D), F the distribution function; by symmetry in both
-directions. For every m this grows with D, so the largest shift is the worst. The maximum is attained at the last m
-with m < D/2 − εv/D; `shift_delta` looks at its two neighbours as well, so rounding cannot miss it.
-
-**Sums.** X, Y discrete Gaussians with parameters v and w, Z with v + w. Completing the square, with c = w/(v + w) and
-s² = vw/(v + w),
-
-    P[X + Y = x] ∝ e^{−x²/2(v+w)}·θ(cx),    θ(a) = Σ_y e^{−(y−a)²/2s²} ∈ s√(2π)·[1 − 2S, 1 + 2S],   S = Σ_{k≥1} e^{−2π²s²k²}
-
-so P[X + Y = x]/P[Z = x] = θ(cx)/E θ(cZ) lies within e^{±t}, t = log((1 + 2S)/(1 − 2S)), for *every* x. Adding an
-independent number keeps such a bound, and bounds multiply: the sum of K shares of parameter v is within e^{±t} of the
-discrete Gaussian of parameter Kv, t = Σ_{k<K} log((1 + 2S_k)/(1 − 2S_k)) with s² = vk/(k + 1). (Kairouz, Liu, Steinke
-2021 have the same with 5e^{−2π²s²} for our 4e^{−2π²s²}.) Two laws P, Q replaced by P′, Q′ within e^{±t} of them:
-P′(E) − e^ε Q′(E) ≤ e^t(P(E) − e^{ε−2t}Q(E)), so δ′(ε) ≤ e^t·δ(ε − 2t). In d dimensions t is multiplied by d.
-
-**Vectors, and very fine grids.** Round G ~ N(0, V·I_d) to the nearest whole numbers R. Coordinate by coordinate
-
-    P[R = x]/P[X = x] = Z/√(2πV)·∫_{−½}^{½} e^{−(2xu + u²)/2V} du,
-
-at least e^{−1/24V} (Jensen), and at most c·e^{x²/24V²}, c = Z/√(2πV) (∫ cosh(xu/V) du = sinh(y)/y ≤ e^{y²/6}, y =
-x/2V). So P_X ≤ e^a P_R everywhere, a = d/24V, and P_X ≥ e^{−b} P_R where ‖x‖² ≤ T²V, b = T²/24V + d·log c. ‖R‖ ≤ ‖G‖
-+ √d/2, and P[‖G‖ > √V(√d + r)] ≤ e^{−r²/2}; take T = √d + r + √d/(2√V). A shift by whole numbers commutes with
-rounding, and rounding is post-processing of a Gaussian shift, whose profile δ_G is known. Hence for a shift of length
-L
-
-    δ(ε) ≤ e^a·δ_G(ε − a − b; μ = L/√V) + e^{ε − r²/2}.
-
-For coarse grids a + b is not small; there ρ-zCDP with ρ = L²/2V (Canonne, Kamath, Steinke, Theorem 4) is the better
-bound.
+The discrete Gaussian with parameter v puts mass e^{−x²/2v}/Z on every whole number x (Canonne, Kamath, Steinke 2020). What is drawn
+has this law exactly if the 64-bit words are uniform and independent: coins compare them with binary digits that are computed in
+integers. `shift_delta` is the exact profile of one number, `rounded_delta` a bound for vectors and very fine grids, by comparison
+with rounded Gaussians, and `sum_distance` says how far a sum of shares is from one discrete Gaussian. Proofs:
+docs/proofs/mechanisms.md#discrete-gaussian.
 """
 
 from __future__ import annotations
@@ -57,7 +20,8 @@ import numpy.typing as npt
 from netdp.errors import InvalidValue, NetdpError
 from netdp.numerics.arrays import UNIT, FloatArray, IntArray
 from netdp.numerics.checks import count
-from netdp.privacy import RenyiCurve, gaussian_delta
+from netdp.privacy.gaussian import gaussian_delta
+from netdp.privacy.renyi import RenyiCurve
 
 Words = Callable[[int], npt.NDArray[np.uint64]]
 """A source of independent uniform 64-bit words: how many are wanted → so many."""
@@ -66,13 +30,14 @@ MOST_VARIANCE = 2**40
 """No larger parameter is drawn: every product of the sampler fits in 63 bits."""
 SUMMED_UP_TO = 2**32
 """Up to this parameter the profile of one number is summed term by term: at most a few million of them."""
+MANY = 4096
+"""From so many draws on compiled code is loaded: it is twice as fast, but to load it takes as long as a hundred thousand draws."""
 
 _REACH = 39.0  # standard deviations: what lies beyond has mass below e^−760
 _BLOCK = 1024
 _SUM_ERROR = 1e-12  # relative, of one value of F: 765 units for the terms, 1024 + 5000 for adding, 20 for Z; times 1.3
-_TAIL = 30.0  # r above: e^−450
+_TAIL = 30.0  # r of the proof: all but e^−450 of a Gaussian is that short
 _LIMB = 27  # bits: squares and products of two limbs fit in 63
-_MANY = 16  # draws, from which on a compiled loop is worth its call
 _NEARLY_ONE = np.uint64(2**64 - 2**46)  # digits of a probability: tails once in 260,000 flips
 _LONGEST = 2048  # (t + 1)·2048·t < 2^54 for every t: two limbs
 
@@ -86,8 +51,32 @@ def words_from(rng: np.random.Generator) -> Words:
     return lambda size: rng.integers(0, 2**64 - 1, size=size, dtype=np.uint64, endpoint=True)
 
 
+class RejectionSampler:
+    """A law on the whole numbers that is drawn by rejection: proposals are made, and kept or not."""
+
+    def sample(self, shape: tuple[int, ...], words: Words) -> IntArray:
+        """Independent draws, from so many words as it takes."""
+        wanted = math.prod(shape)
+        out = np.empty(wanted, dtype=np.int64)
+        done = 0
+        while done < wanted:
+            kept = self._kept(wanted - done + (wanted - done) // 2 + 16, words)[: wanted - done]
+            out[done : done + len(kept)] = kept
+            done += len(kept)
+        return out.reshape(shape)
+
+    def _kept(self, tries: int, words: Words) -> IntArray:
+        """What is left of so many proposals."""
+        raise NotImplementedError
+
+
+def least_scale(variance: int) -> int:
+    """t, the least power of two above √v: the scale of the Laplace law that a discrete Gaussian is kept from."""
+    return 1 << math.isqrt(variance).bit_length()
+
+
 @dataclass(frozen=True)
-class DiscreteGaussian:
+class DiscreteGaussian(RejectionSampler):
     """The law ∝ e^{−x²/2v} on the whole numbers, v = `variance` a whole number ≥ 1.
 
     >>> noise = DiscreteGaussian(9).sample((2, 5000), words_from(np.random.default_rng(0)))
@@ -104,51 +93,23 @@ class DiscreteGaussian:
             raise InvalidValue(
                 f"variance must be at most 2⁴⁰ (σ of a million steps), got {self.variance}; use a coarser grid"
             )
-        scale = self.scale
+        scale = least_scale(self.variance)
         coins = (_Coins(scale), _Coins(2 * self.variance * scale**2), Coin(1, 1))
         object.__setattr__(self, "_coins", coins)
 
-    @property
-    def scale(self) -> int:
-        """t, the least power of two above √v."""
-        return 1 << math.isqrt(self.variance).bit_length()
-
-    def sample(self, shape: tuple[int, ...], words: Words) -> IntArray:
-        """Independent draws, from so many words as it takes."""
-        return kept_until_full(shape, lambda tries: self._round(tries, words))
-
-    def _round(self, tries: int, words: Words) -> IntArray:
-        """What is left of so many proposals."""
+    def _kept(self, tries: int, words: Words) -> IntArray:
         small, square, once = self._coins
-        scale = self.scale
+        scale = least_scale(self.variance)
         drawn = words(tries)
         start = (drawn & np.uint64(scale - 1)).astype(np.int64)
         minus = (drawn >> np.uint64(63)).astype(bool)
         alive = small.all_heads(start, np.arange(tries), 0, words)
-        size, going = start.copy(), alive
-        for _ in range(_LONGEST):
-            going = going[once.flip(len(going), words)]
-            if not going.size:
-                break
-            size[going] += scale
-        else:  # not in the lifetime of anything, if the words are random
-            raise NetdpError(f"{_LONGEST} heads in a row: the source of random words is broken")
+        size = start
+        size[alive] += scale * once.heads_in_a_row(len(alive), words, _LONGEST)
         alive = alive[~(minus[alive] & (size[alive] == 0))]  # zero has one sign only
         for part, place in _square(np.abs(size * scale - self.variance)):
             alive = square.all_heads(part, alive, place, words)
         return np.where(minus[alive], -size[alive], size[alive])
-
-
-def kept_until_full(shape: tuple[int, ...], proposals: Callable[[int], IntArray]) -> IntArray:
-    """So many draws by rejection: `proposals(tries)` gives those of so many that are kept."""
-    wanted = math.prod(shape)
-    out = np.empty(wanted, dtype=np.int64)
-    done = 0
-    while done < wanted:
-        kept = proposals(wanted - done + (wanted - done) // 2 + 16)[: wanted - done]
-        out[done : done + len(kept)] = kept
-        done += len(kept)
-    return out.reshape(shape)
 
 
 def _square(numbers: IntArray) -> tuple[tuple[IntArray, int], ...]:
@@ -167,6 +128,18 @@ class Coin:
 
     def flip(self, times: int, words: Words) -> npt.NDArray[np.bool_]:
         return self.heads(words(times), words)
+
+    def heads_in_a_row(self, size: int, words: Words, longest: int) -> IntArray:
+        """So many independent counts of how often it shows heads before it shows tails; more than `longest` is refused."""
+        count = np.zeros(size, dtype=np.int64)
+        going = np.arange(size)
+        for _ in range(longest):
+            going = going[self.flip(len(going), words)]
+            if not going.size:
+                return count
+            count[going] += 1
+        # not in the lifetime of anything, if the words are random
+        raise NetdpError(f"{longest} heads in a row: the source of random words is broken")
 
     def heads(self, drawn: npt.NDArray[np.uint64], words: Words) -> npt.NDArray[np.bool_]:
         """What these words show; more are asked for where 64 digits do not decide."""
@@ -197,7 +170,7 @@ class _Coins:
         if not alive.size:
             return alive
         digits = int(numbers[alive].max()).bit_length()
-        if len(alive) >= _MANY:
+        if len(alive) >= MANY:
             return self._compiled(numbers, alive, place, digits, words)
         for bit in reversed(range(digits)):
             asked = (numbers[alive] >> bit) & 1 == 1
@@ -297,15 +270,15 @@ def shift_delta(variance: int, shift: int, epsilon: npt.ArrayLike) -> FloatArray
 
     best = np.ceil(shift / 2 - eps * (variance / shift)) - 1
     growth = np.exp(np.minimum(eps, 700.0))  # δ never grows with ε
-    found = np.zeros_like(eps)
+    delta = np.zeros_like(eps)
     for m in (best - 1, best, best + 1):
         seen = distribution(m) * (1 + _SUM_ERROR) + 1e-300
-        found = np.maximum(found, seen - growth * distribution(m - shift) * (1 - _SUM_ERROR))
-    return np.asarray(np.minimum(found, 1.0))
+        delta = np.maximum(delta, seen - growth * distribution(m - shift) * (1 - _SUM_ERROR))
+    return np.asarray(np.minimum(delta, 1.0))
 
 
 def rounded_delta(variance: int, distance: float, dimension: int, epsilon: npt.ArrayLike) -> FloatArray:
-    """A bound on δ(ε) for vectors shifted by at most `distance` in L2 norm: the better of the two at the end of the proofs above.
+    """A bound on δ(ε) for vectors shifted by at most `distance` in L2 norm: by rounded Gaussians or by zCDP, the better of the two.
 
     >>> bool(rounded_delta(10**8, 1000.0, 1, [1.0])[0] >= shift_delta(10**8, 1000, [1.0])[0])
     True

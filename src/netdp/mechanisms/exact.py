@@ -1,19 +1,16 @@
-"""Which randomizer in whole numbers belongs to which on real numbers.
-
-See docs/guarantees.md#finite-precision.
-"""
+"""Which randomizer in whole numbers belongs to which on real numbers: docs/proofs/mechanisms.md#finite-precision."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
 from netdp.errors import Unsupported
+from netdp.mechanisms.gaussian import GridGaussian
+from netdp.mechanisms.laplace import GridLaplace
+from netdp.mechanisms.privunit import GridPrivUnit
 
 from .base import ExactMechanism, Mechanism
 from .gaussian import Gaussian
-from .grid_gaussian import GridGaussian
-from .grid_laplace import GridLaplace
-from .grid_privunit import GridPrivUnit
 from .laplace import Laplace
 from .privunit import PrivUnit
 

@@ -1,32 +1,44 @@
-"""Gaussian noise for numbers or vectors with an L2 bound, as an (ε₀, δ₀) randomizer.
+"""Gaussian noise for numbers or vectors with an L2 bound, as an (ε₀, δ₀) randomizer: on real numbers, and on a grid.
 
-Every value lies within Δ/2 of a centre in L2 norm, so two values of a user differ by at most Δ, and one report is exactly as
-telling as N(0, 1) against N(μ, 1) with μ = Δ/σ: the noise looks the same in every direction, so only the length of the
-difference matters. The profile is `GaussianCurve(μ)`; any single point (ε₀, δ₀) of it is a true statement, and `epsilon0`
-says which one is stated.
-
-**The draw is for simulation only.** All this is true of noise on real numbers. `randomize` adds doubles: which sums can
-come out depends on the value, and whoever sees all digits of a report can tell values apart (see `base`). `GridGaussian` is the
-same randomizer in whole numbers, and what `collect` and the peers use.
+Every value lies within Δ/2 of a centre in L2 norm, so one report is as telling as N(0, 1) against N(μ, 1) with μ = Δ/σ; any
+single point (ε₀, δ₀) of that profile is a true statement, and `epsilon0` says which one is stated. `Gaussian` draws in floating
+point, for simulation only. `GridGaussian` is the same randomizer in whole numbers, with the profile of what is really drawn,
+and what `collect` and the peers use. Margins: docs/proofs/mechanisms.md#gaussian-noise.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Self
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from netdp.errors import InvalidValue
+from netdp.mechanisms.base import (
+    InBall,
+    InBallOnGrid,
+    even_steps,
+    finite,
+    generator,
+    local_loss,
+    positive,
+    step_of,
+    whole,
+)
+from netdp.mechanisms.discrete_gaussian import SUMMED_UP_TO, rounded_delta, shift_delta
+from netdp.mechanisms.fine_gaussian import FINEST_VARIANCE, FineGaussian
 from netdp.numerics.arrays import UNIT, FloatArray
-from netdp.privacy import GaussianCurve, gaussian_mu
-
-from .base import finite, generator, local_loss, positive, pulled_in, rows, whole, within
+from netdp.privacy.curves import GaussianCurve
+from netdp.privacy.gaussian import gaussian_epsilon, gaussian_mu
+from netdp.privacy.profile import ProfileCurve
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(InBall):
     """Noise N(0, σ²) on each coordinate.
 
     Parameters
@@ -42,6 +54,7 @@ class Gaussian:
     (4.2247, True, True)
     """
 
+    order: ClassVar[int] = 2
     sigma: float
     sensitivity: float = 1.0
     dimension: int = 1
@@ -73,11 +86,6 @@ class Gaussian:
         return type(self)(self.sigma, self.sensitivity, self.dimension, self.centre, epsilon0)
 
     @property
-    def _rounding(self) -> float:
-        """How far outside the ball a value may be by rounding alone; the curve covers it."""
-        return 1e-12 * (self.sensitivity / 2 + self.dimension * abs(self.centre))
-
-    @property
     def _width(self) -> float:
         return self.sensitivity + 2 * self._rounding
 
@@ -103,28 +111,115 @@ class Gaussian:
         """δ₀ at the stated ε₀."""
         return self.delta0_at(self.epsilon0)
 
-    def check(self, values: npt.ArrayLike) -> FloatArray:
-        """The values as (users, dimension); none may be outside the ball."""
-        radius = self.sensitivity / 2
-        return within(rows(values, self.dimension), self.centre, radius + self._rounding, radius, order=2)
-
-    def clip(self, values: npt.ArrayLike) -> FloatArray:
-        """Values outside are moved towards the centre, onto the surface of the ball."""
-        return pulled_in(rows(values, self.dimension), self.centre, self.sensitivity / 2, order=2)
-
-    def answer(self, values: npt.ArrayLike) -> FloatArray:
-        """The mean of the values."""
-        return np.asarray(self.check(values).mean(axis=0))
-
     def randomize(self, values: npt.ArrayLike, rng: np.random.Generator) -> npt.NDArray[Any]:
         """One report per user: the value with noise."""
         data = self.check(values)
         return np.asarray(data + self.sigma * generator(rng).standard_normal(data.shape))
 
-    def estimate(self, reports: npt.ArrayLike) -> FloatArray:
-        """The mean of the reports."""
-        return np.asarray(rows(reports, self.dimension, "reports").mean(axis=0))
-
     def squared_error(self, reports: int) -> float:
         """σ²·dimension/n."""
         return self.sigma**2 * self.dimension / whole("reports", reports, least=1)
+
+
+STEPS = 2**24
+
+_FINE = 2**25  # a deviation from which on grids cost nothing that could be seen
+
+_INFLATED = 1e-6  # more noise than on real numbers, relatively, so that the grid's own profile lies below theirs
+
+_LEAST_DELTA = 1e-30  # down to where the curve is given
+
+
+@dataclass(frozen=True)
+class GridGaussian(InBallOnGrid, Gaussian):
+    """Noise of deviation σ on each coordinate, in whole steps of Δ/`steps`; reports are whole numbers.
+
+    >>> from netdp.mechanisms.discrete_gaussian import words_from
+    >>> mechanism = GridGaussian.calibrated(epsilon0=1.0, delta0=1e-6)
+    >>> round(mechanism.sigma, 4), mechanism.delta0 <= 1e-6
+    (4.2247, True)
+    >>> reports = mechanism.report([0.25] * 40_000, words_from(np.random.default_rng(0)))
+    >>> reports.dtype, bool(abs(mechanism.estimate(reports)[0] - 0.25) < 0.1)
+    (dtype('int64'), True)
+    """
+
+    steps: int = STEPS
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "steps", even_steps(self.steps))
+        step_of(self.sensitivity, self.steps)
+        if self.variance > FINEST_VARIANCE:
+            way_out = f"take fewer steps than {self.steps}" if self.steps > 2 else "take less noise"
+            raise InvalidValue(
+                f"sigma={self.sigma:g} is {self.sigma / self.step:.3g} steps of the grid, more than 2⁵⁸; {way_out}"
+            )
+
+    @classmethod
+    def of(cls, ideal: Gaussian) -> Self:
+        """The same randomizer in whole numbers: noise 10⁻⁶ larger, which covers what the grid adds to the profile."""
+        steps, scales = STEPS, ideal.sigma / ideal.sensitivity
+        while steps < 2**30 and scales * steps < _FINE:
+            steps *= 2
+        while steps > 2 and scales * steps > math.isqrt(FINEST_VARIANCE) / 2:
+            steps //= 2
+        sigma = ideal.sigma * (1 + _INFLATED)
+        return cls(sigma, ideal.sensitivity, ideal.dimension, ideal.centre, ideal.epsilon0, steps)
+
+    @classmethod
+    def calibrated(
+        cls, epsilon0: float, delta0: float, sensitivity: float = 1.0, dimension: int = 1, centre: float = 0.0
+    ) -> Self:
+        """The least noise that is (ε₀, δ₀)-DP, by the trade-off on real numbers and at most 10⁻⁶ of it more."""
+        ideal = Gaussian.calibrated(epsilon0, delta0, sensitivity, dimension, centre)
+        for inflated in (0.0, 1e-9, 1e-8, 1e-7, 1e-6):
+            candidate = replace(cls.of(ideal), sigma=ideal.sigma * (1 + inflated))
+            if candidate.delta0 <= delta0:
+                return candidate
+        raise InvalidValue(
+            f"no grid of up to 2³⁰ steps is fine enough for ε₀ = {epsilon0:g}, δ₀ = {delta0:g}; state GridGaussian(sigma, …) "
+            "with more noise, and read delta0"
+        )
+
+    def replace(self, *, epsilon0: float) -> Self:
+        """The same noise, stated at another point of its curve."""
+        return replace(self, epsilon0=epsilon0)
+
+    @cached_property
+    def variance(self) -> int:
+        """v: the parameter of the noise, in steps²; at least (σ/g)²."""
+        return math.ceil((Fraction(self.sigma) * self.steps / Fraction(self.sensitivity)) ** 2)
+
+    @property
+    def mu(self) -> float:
+        """D/√v: the profile on real numbers that the grid's own comes close to, from above."""
+        return self.steps / math.sqrt(self.variance) * (1 + 4 * UNIT)
+
+    def delta_at(self, epsilon: npt.ArrayLike) -> FloatArray:
+        """A bound on δ at every ε: exact for single numbers and coarse grids."""
+        eps = np.atleast_1d(np.asarray(epsilon, dtype=np.float64))
+        delta = rounded_delta(self.variance, float(self.steps), self.dimension, eps)
+        if self.dimension == 1 and self.variance <= SUMMED_UP_TO:
+            delta = np.minimum(delta, shift_delta(self.variance, self.steps, eps))
+        return delta
+
+    def delta0_at(self, epsilon0: float) -> float:
+        """The bound on δ₀ at this very ε₀, where the curve may read a chord."""
+        return min(super().delta0_at(epsilon0), float(self.delta_at(epsilon0)[0]))
+
+    @cached_property
+    def curve(self) -> ProfileCurve:  # type: ignore[override]  # on real numbers it has a name; here it is a table
+        """The profile at some thousand points, the stated ε₀ among them, and chords between them."""
+        last = float(gaussian_epsilon(self.mu, _LEAST_DELTA))  # not ε₀: a large one would thin out the points
+        epsilons = np.unique(np.concatenate([np.linspace(0.0, last, 4097), [self.epsilon0]]))
+        return ProfileCurve(epsilons, np.minimum.accumulate(self.delta_at(epsilons)))
+
+    @property
+    def noise(self) -> FineGaussian:
+        """The law of the noise, in steps."""
+        return FineGaussian(self.variance)
+
+    @property
+    def furthest(self) -> int:
+        """No honest report holds a number further from zero, in steps, but for one in 10³⁰: the ball and 12 deviations."""
+        return 12 * (math.isqrt(self.variance) + 1) + self.steps // 2

@@ -1,44 +1,44 @@
-"""Laplace noise for numbers from an interval, or vectors with an L1 bound.
+"""Laplace noise for numbers from an interval, or vectors with an L1 bound: on real numbers, on whole numbers, and on a grid.
 
-**Domain.** Two values of a user differ by at most Δ in L1 norm. A ball makes sure of it: every value lies within Δ/2 of a
-centre. For a single number the ball is the interval [low, high], Δ = high − low.
-
-**Privacy.** Noise of scale b = Δ/ε₀ in each coordinate. The exact profile is that of two numbers Δ apart,
-
-    δ(ε) = 1 − e^{(ε−ε₀)/2}   for ε ≤ ε₀,  0 beyond.
-
-One coordinate attains it. No pair of vectors exceeds it: move from one to the other in a straight line, at L1 speed b, and
-let h(t) be the probability of an event S when the value is where time t ≤ ε₀ found it. Densities at times s and t differ by
-a factor of at most e^{|s−t|}, on S and on its complement, so |h′| ≤ min(h, 1−h). Thus h(0) is at most what the solution of
-h′ = −min(h, 1−h) gives from the same h(ε₀). A half-line under a shifted scalar Laplace variable is that solution. So every
-event is at most as telling as a half-line is about scalars, at any ε.
-
-δ is convex in e^ε; `curve` states it at many points and reads chords between them, which lie above it (by less than 10⁻⁴
-of its value, down to δ = 10⁻⁸).
-
-**The draw is for simulation only.** All this is true of noise on real numbers. `randomize` adds doubles: which sums can
-come out depends on the value, and whoever sees all digits of a report can tell values apart (see `base`). `GridLaplace` is the
-same randomizer in whole numbers, and what `collect` and the peers use.
+Every value lies within Δ/2 of a centre in L1 norm. `Laplace` adds noise of scale Δ/ε₀ to real numbers; its draws are in floating
+point, for simulation only. `DiscreteLaplace` is the law ∝ e^{−r|x|} on the whole numbers, drawn exactly. `GridLaplace` is the
+randomizer in whole numbers, D steps to Δ and r = ε₀/D: exactly as private as it states, and what `collect` and the peers use.
+Profiles and draws: docs/proofs/mechanisms.md#laplace-noise.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from netdp.errors import InvalidValue
-from netdp.numerics.arrays import UNIT, FloatArray
-from netdp.privacy import ProfileCurve
-
-from .base import finite, generator, local_loss, plain, positive, pulled_in, rows, whole, within
+from netdp.mechanisms.base import (
+    InBall,
+    InBallOnGrid,
+    Pure,
+    even_steps,
+    finite,
+    generator,
+    local_loss,
+    plain,
+    positive,
+    step_of,
+    whole,
+)
+from netdp.mechanisms.coins import flips
+from netdp.mechanisms.discrete_gaussian import Coin, RejectionSampler, Words
+from netdp.numerics.arrays import UNIT, FloatArray, IntArray
+from netdp.privacy.profile import ProfileCurve
 
 
 @dataclass(frozen=True)
-class Laplace:
+class Laplace(Pure, InBall):
     """Laplace noise of scale Δ/ε₀ on each coordinate.
 
     Parameters
@@ -58,6 +58,7 @@ class Laplace:
     range (and more noise)
     """
 
+    order: ClassVar[int] = 1
     sensitivity: float
     epsilon0: float
     dimension: int = 1
@@ -72,20 +73,10 @@ class Laplace:
     @classmethod
     def interval(cls, low: float, high: float, epsilon0: float) -> Self:
         """For numbers in [low, high]."""
-        least, most = finite("low", low), finite("high", high)
-        if not least < most:
+        start, end = finite("low", low), finite("high", high)
+        if not start < end:
             raise InvalidValue(f"an interval needs low < high, got [{low!r}, {high!r}]")
-        return cls(most - least, epsilon0, centre=least + (most - least) / 2)
-
-    @property
-    def delta0(self) -> float:
-        """0: the randomizer is pure."""
-        return 0.0
-
-    @property
-    def _rounding(self) -> float:
-        """How far outside the ball a value may be by rounding alone; the noise covers it."""
-        return 1e-12 * (self.sensitivity / 2 + self.dimension * abs(self.centre))
+        return cls(end - start, epsilon0, centre=start + (end - start) / 2)
 
     @property
     def scale(self) -> float:
@@ -94,44 +85,175 @@ class Laplace:
 
     def profile(self, epsilon: npt.ArrayLike) -> FloatArray:
         """The exact δ(ε) = 1 − e^{(ε−ε₀)/2}, without rounding to the safe side."""
-        asked = plain(epsilon, "epsilon")
-        if asked.dtype.kind not in "fiu" or not (asked >= 0).all():
-            raise InvalidValue(f"epsilon must be a number ≥ 0, or a list of them, got {epsilon!r}")
+        asked = _losses(epsilon)
         gap = np.minimum(asked - self.epsilon0, 0.0)
         return np.asarray(-np.expm1(gap / 2))
+
+    @property
+    def _points(self) -> FloatArray:
+        """Where a curve states the profile: from 0 to ε₀, closest at ε₀."""
+        near = self.epsilon0 * np.geomspace(1e-9, 1.0, 1024)
+        gaps = np.unique(np.concatenate([near, np.linspace(0.0, self.epsilon0, 1025)]))
+        return np.unique(np.maximum(self.epsilon0 - gaps, 0.0))
 
     @cached_property
     def curve(self) -> ProfileCurve:
         """The exact profile at some thousand points, chords between them."""
-        near = self.epsilon0 * np.geomspace(1e-9, 1.0, 1024)
-        gaps = np.unique(np.concatenate([near, np.linspace(0.0, self.epsilon0, 1025)]))
-        epsilons = np.unique(np.maximum(self.epsilon0 - gaps, 0.0))
+        epsilons = self._points
         deltas = np.minimum(self.profile(epsilons) * (1 + 8 * UNIT) + 4 * UNIT * self.epsilon0, 1.0)
         deltas[-1] = 0.0
         return ProfileCurve(epsilons, deltas)
-
-    def check(self, values: npt.ArrayLike) -> FloatArray:
-        """The values as (users, dimension); none may be outside the ball."""
-        radius = self.sensitivity / 2
-        return within(rows(values, self.dimension), self.centre, radius + self._rounding, radius, order=1)
-
-    def clip(self, values: npt.ArrayLike) -> FloatArray:
-        """Values outside are moved towards the centre, onto the surface of the ball."""
-        return pulled_in(rows(values, self.dimension), self.centre, self.sensitivity / 2, order=1)
-
-    def answer(self, values: npt.ArrayLike) -> FloatArray:
-        """The mean of the values."""
-        return np.asarray(self.check(values).mean(axis=0))
 
     def randomize(self, values: npt.ArrayLike, rng: np.random.Generator) -> npt.NDArray[Any]:
         """One report per user: the value with noise."""
         data = self.check(values)
         return np.asarray(data + generator(rng).laplace(scale=self.scale, size=data.shape))
 
-    def estimate(self, reports: npt.ArrayLike) -> FloatArray:
-        """The mean of the reports."""
-        return np.asarray(rows(reports, self.dimension, "reports").mean(axis=0))
-
     def squared_error(self, reports: int) -> float:
         """2b²·dimension/n."""
         return 2 * self.scale**2 * self.dimension / whole("reports", reports, least=1)
+
+
+def _losses(epsilon: npt.ArrayLike) -> npt.NDArray[Any]:
+    """The ε at which a profile is asked for, or a refusal."""
+    asked = plain(epsilon, "epsilon")
+    if asked.dtype.kind not in "fiu" or not (asked >= 0).all():
+        raise InvalidValue(f"epsilon must be a number ≥ 0, or a list of them, got {epsilon!r}")
+    return asked
+
+
+LEAST_RATE = Fraction(1, 2**52)
+"""No smaller rate is drawn, so that a draw fits into 62 bits unless the words are broken."""
+
+LARGEST_RATE = 50
+
+_LONGEST = 1024  # laps of at least half a unit of the exponent each: more have a chance below e^−512
+
+
+@dataclass(frozen=True)
+class DiscreteLaplace(RejectionSampler):
+    """The law ∝ e^{−r|x|} on the whole numbers, r = `rate` a fraction from 2⁻⁵² to 50.
+
+    >>> from netdp.mechanisms.discrete_gaussian import words_from
+    >>> noise = DiscreteLaplace(Fraction(1, 3)).sample((2, 50_000), words_from(np.random.default_rng(0)))
+    >>> noise.shape, noise.dtype, round(float(noise.var())), round(DiscreteLaplace(Fraction(1, 3)).variance, 2)
+    ((2, 50000), dtype('int64'), 18, 17.83)
+    """
+
+    rate: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rate", _fraction(self.rate))
+        if not LEAST_RATE <= self.rate <= LARGEST_RATE:
+            raise InvalidValue(
+                f"rate must lie between 2⁻⁵² and {LARGEST_RATE}, got {float(self.rate):.3g}; use "
+                + ("a coarser grid" if self.rate < LEAST_RATE else "a finer grid, or more noise")
+            )
+
+    @property
+    def variance(self) -> float:
+        """2e^{−r}/(1 − e^{−r})² = 1/(2·sinh²(r/2))."""
+        return 0.5 / math.sinh(float(self.rate) / 2) ** 2
+
+    @property
+    def lap(self) -> int:
+        """t: the largest power of two with t·r ≤ 1, or 1."""
+        whole = self.rate.denominator // self.rate.numerator
+        return 1 << max(whole.bit_length() - 1, 0)
+
+    def _kept(self, tries: int, words: Words) -> IntArray:
+        a, b, t = self.rate.numerator, self.rate.denominator, self.lap
+        drawn = words(tries)
+        minus = (drawn >> np.uint64(63)).astype(bool)
+        start = (drawn & np.uint64(t - 1)).astype(np.int64)
+        if t > 1:
+            kept = flips(start * np.float64(self.rate), lambda i: (int(start[i]) * a, b), words)
+            start, minus = start[kept], minus[kept]
+        size = start + t * Coin(t * a, b).heads_in_a_row(len(start), words, _LONGEST)
+        alive = ~(minus & (size == 0))  # zero has one sign only
+        return np.asarray(np.where(minus, -size, size)[alive], dtype=np.int64)
+
+    def shift_delta(self, shift: int, epsilon: npt.ArrayLike) -> FloatArray:
+        """δ(ε) of numbers `shift` steps apart, or of vectors at that L1 distance; exact, rounded up.
+
+        >>> DiscreteLaplace(Fraction(1)).shift_delta(1, [0.0, 0.5, 1.0]).round(4).tolist()      # tanh(1/2), as a coin
+        [0.4621, 0.2876, 0.0]
+        """
+        eps = np.atleast_1d(np.asarray(epsilon, dtype=np.float64))
+        rate = float(self.rate)
+        best = np.floor((shift - 1) / 2 - np.minimum(eps, rate * shift) / (2 * rate))
+        least = np.full(eps.shape, np.inf)
+        for m in (best - 1, best, best + 1, best + 2):
+            m = np.clip(m, 0, max(shift - 1, 0))
+            left = np.exp(-rate * (m + 1)) + np.exp(np.minimum(eps - rate * (shift - m), 700.0))
+            least = np.minimum(least, left)
+        # exponents are wrong by a few units of at most ε₀ + 50, which is what the last terms cover
+        rounding = 8 * UNIT * (2 + rate * shift)
+        delta = np.maximum(1 - least / (1 + math.exp(-rate)) * (1 - rounding), 0.0)
+        loss = float(self.rate * shift)
+        if Fraction(loss) < self.rate * shift:
+            loss = math.nextafter(loss, math.inf)
+        above = np.nextafter(delta, 2.0)  # near 1 the subtraction itself is what rounds
+        return np.asarray(np.where(eps >= loss, 0.0, np.minimum(above, 1.0)))
+
+
+def _fraction(rate: Any) -> Fraction:
+    if isinstance(rate, bool) or not isinstance(rate, Fraction | int):
+        raise InvalidValue(f"rate must be a Fraction, such as Fraction(1, 3), got {rate!r}: the draw is exact")
+    return Fraction(rate)
+
+
+STEPS = 2**20
+
+
+@dataclass(frozen=True)
+class GridLaplace(InBallOnGrid, Laplace):
+    """Laplace noise of scale Δ/ε₀ on each coordinate, in whole steps of Δ/`steps`; reports are whole numbers.
+
+    >>> from netdp.mechanisms.discrete_gaussian import words_from
+    >>> mechanism = GridLaplace.interval(0.0, 10.0, epsilon0=2.0)
+    >>> reports = mechanism.report([3.0] * 40_000, words_from(np.random.default_rng(0)))
+    >>> reports.shape, reports.dtype, mechanism.estimate(reports).round(1).tolist(), round(mechanism.squared_error(100), 9)
+    ((40000, 1), dtype('int64'), [3.0], 0.5)
+    """
+
+    steps: int = STEPS
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "steps", even_steps(self.steps))
+        step_of(self.sensitivity, self.steps)
+        if Fraction(self.epsilon0) / self.steps < LEAST_RATE:
+            way_out = "take fewer steps" if Fraction(self.epsilon0) / 2 >= LEAST_RATE else "take a larger ε₀"
+            raise InvalidValue(
+                f"epsilon0={self.epsilon0:g} with steps={self.steps} needs noise of more than 2⁵² steps; {way_out} "
+                "(for simulation only, Laplace draws in floating point)"
+            )
+
+    @classmethod
+    def of(cls, ideal: Laplace) -> Self:
+        """The same randomizer in whole numbers: the same ε₀, domain and, but for rounding, the same error."""
+        steps = STEPS
+        while steps > 2 and Fraction(ideal.epsilon0) / steps < LEAST_RATE:
+            steps //= 2
+        return cls(ideal.sensitivity, ideal.epsilon0, ideal.dimension, ideal.centre, steps)
+
+    @cached_property
+    def noise(self) -> DiscreteLaplace:
+        """The law of the noise, in steps."""
+        return DiscreteLaplace(Fraction(self.epsilon0) / self.steps)
+
+    def profile(self, epsilon: npt.ArrayLike) -> FloatArray:
+        """The exact δ(ε), rounded up."""
+        asked = _losses(epsilon)
+        return self.noise.shift_delta(self.steps, asked).reshape(asked.shape)
+
+    @cached_property
+    def curve(self) -> ProfileCurve:
+        """The exact profile at some thousand points, chords between them."""
+        return ProfileCurve(self._points, np.minimum.accumulate(self.profile(self._points)))
+
+    @cached_property
+    def furthest(self) -> int:
+        """No honest report holds a number further from zero, in steps, but for one in e⁶⁴: the ball and 64 scales of noise."""
+        return self.steps // 2 + math.ceil(64 / self.noise.rate)

@@ -6,19 +6,10 @@ that record's loss, not clipped. From there on every trainer of netdp goes throu
     clipped_sum   Σ_r g_r·min(1, L/‖g_r‖), in real numbers: for simulation
     whole_sum     Σ_r k_r in whole numbers, k_r the clipped g_r in steps of a grid: what a party adds its noise to
 
-**What the privacy of one record rests on** (docs/guarantees.md#record-gradients).
-
-1. *k_r is a function of record r and θ alone.* Then a record more or less changes the sum by its own k_r and by nothing else. On
-   paper gradients are like that anyway; in finite precision it has to be seen to: a matrix product may round row 7 in another way
-   when row 8 is there, and if k_7 changes with record 8, then record 8 moves the sum by more than k_8. A model states whether
-   this holds by construction (`exact`), or else the words in which it is assumed (`assumptions`).
-2. *‖k_r‖ ≤ R, R the number of steps that the noise was calibrated for.* It is checked in whole numbers, where nothing is rounded,
-   after all that floating point may have done to the gradient and to its norm. A k_r that is too long is scaled down, in whole
-   numbers, until the check holds: so no bound on rounding errors is needed, and no error of a model can break it.
-3. *A record whose gradient is not finite counts as 0*, again a function of that record alone. Stopping instead would show
-   everybody that such a record exists. Whoever owns the data is told how many there were.
-
-So Σ_r k_r over the sampled records has sensitivity R to one record, exactly. ∎
+That one record moves the sum by at most R steps rests on three things (docs/proofs/learning.md#record-gradients): k_r is a function
+of record r and θ alone, which a model states (`exact`) or assumes in words (`assumptions`); ‖k_r‖ ≤ R is checked in whole numbers,
+after all that floating point may have done; and a record whose gradient is not finite counts as 0, where stopping would show
+everybody that such a record exists.
 """
 
 from __future__ import annotations

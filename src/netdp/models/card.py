@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from netdp.numerics.rounding import rounded_up
+from netdp.numerics.arrays import rounded_up
 
 _FEW = 12  # columns that are written out in the example
 
@@ -56,11 +56,11 @@ def _before(scaled: Mapping[str, Any] | None) -> list[str]:
 
 
 def _evaluation(said: Mapping[str, Any]) -> list[str]:
-    found = said.get("evaluation")
+    evaluation = said.get("evaluation")
     out = ["## How good it is", ""]
-    if not found:
+    if not evaluation:
         return [*out, "No rows were held out, so nothing is known about rows that it has not seen.", ""]
-    return [*out, *evaluation_words(found), ""]
+    return [*out, *evaluation_words(evaluation), ""]
 
 
 def evaluation_words(found: Mapping[str, Any]) -> list[str]:
@@ -135,8 +135,10 @@ def _assumptions(said: Mapping[str, Any]) -> list[str]:
 
 
 def _versions(said: Mapping[str, Any]) -> list[str]:
-    found = said.get("versions", {})
-    return ["## Versions", "", ", ".join(f"{name} {number}" for name, number in found.items()), ""] if found else []
+    versions = said.get("versions", {})
+    return (
+        ["## Versions", "", ", ".join(f"{name} {number}" for name, number in versions.items()), ""] if versions else []
+    )
 
 
 def _use(said: Mapping[str, Any]) -> list[str]:

@@ -114,12 +114,15 @@ def call(function: Callable[..., Any], name: str, **offered: Any) -> Any:
     except (TypeError, ValueError):
         wanted = ()  # type: ignore[assignment]
     given = {}
-    for one in wanted:
-        if one.name in offered and one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY):
-            given[one.name] = offered[one.name]
-        elif one.default is one.empty and one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL):
+    for parameter in wanted:
+        if parameter.name in offered and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            given[parameter.name] = offered[parameter.name]
+        elif parameter.default is parameter.empty and parameter.kind not in (
+            parameter.VAR_KEYWORD,
+            parameter.VAR_POSITIONAL,
+        ):
             raise InvalidValue(
-                f"the model {name!r} asks for {one.name!r}; it can be given {', '.join(offered)}, or nothing"
+                f"the model {name!r} asks for {parameter.name!r}; it can be given {', '.join(offered)}, or nothing"
             )
     try:
         return function(**given)
@@ -135,14 +138,14 @@ def made_of(name: str, source: tuple[Path, bytes], schema: Schema, chunk: int) -
     """
     function = loaded(name, source)
     with _seeded(source[1]):
-        found = call(function, name, features=schema.width, classes=schema.classes)
-    if isinstance(found, Model):
-        _check_own(found, name)
-        return found.in_chunks(chunk)
-    module, loss = found if isinstance(found, tuple) and len(found) == 2 else (found, None)
+        made = call(function, name, features=schema.width, classes=schema.classes)
+    if isinstance(made, Model):
+        _check_own(made, name)
+        return made.in_chunks(chunk)
+    module, loss = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
     if not callable(module) or not hasattr(module, "named_parameters"):
         raise InvalidValue(
-            f"the model {name!r} is made by its function as a {type(found).__name__}; it must return a torch.nn.Module, such a "
+            f"the model {name!r} is made by its function as a {type(made).__name__}; it must return a torch.nn.Module, such a "
             "module and its loss, or a netdp.models.Model"
         )
     from .torch import from_torch

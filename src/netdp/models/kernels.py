@@ -180,13 +180,13 @@ def multinomial_slopes(theta: Any, X: Any, y: Any, slopes: Any) -> None:
     """(m, classes): the slopes of a record's loss in its scores, p_c − [c = y]."""
     f, classes = X.shape[1], slopes.shape[1]
     for r in range(X.shape[0]):
-        most = -math.inf
+        largest = -math.inf
         for c in range(classes):
             slopes[r, c] = _dot(X[r], theta[c * f : (c + 1) * f])
-            most = max(most, slopes[r, c])
+            largest = max(largest, slopes[r, c])
         mass = 0.0
         for c in range(classes):
-            slopes[r, c] = math.exp(slopes[r, c] - most)
+            slopes[r, c] = math.exp(slopes[r, c] - largest)
             mass += slopes[r, c]
         for c in range(classes):
             slopes[r, c] /= mass

@@ -5,15 +5,8 @@
     Linear        θ (f,)            ½(θᵀx − y)², y a number, best within −1 … 1
 
 A gradient is slope·x (one slope per class). Rows are taken as they are; `prepared` adds a constant feature, which makes the
-intercept, and scales every row down to norm at most 1 by itself.
-
-**How far a step stretches** (`expansion`), rows clipped one by one. Logistic and linear: the slope is a non-decreasing function
-of the margin, and clipping the gradient to L cuts the slope off at ±L/‖x‖, so the clipped gradient is that of another convex
-function, with slope in [0, β]: a step ν stretches by at most max(1, νβ − 1). β = max‖x‖² for linear regression and, as a slope
-p(1 − p) is met only where p or 1 − p is not cut off, β = max‖x‖²q(1 − q), q = min(½, L/‖x‖), for logistic regression
-(`netdp.simulate.logistic`). Multinomial: ‖diag(p) − ppᵀ‖ ≤ ½ (the row sums of absolute values are 2p_c(1 − p_c)), so gradients
-are β-Lipschitz in θ with β = max‖x‖²/2. A clipped gradient is in general no gradient; clipping to a ball is a projection and does
-not stretch, so 1 + νβ holds. Where L ≥ √2·max‖x‖ nothing is ever clipped (‖p − e_y‖² ≤ 2) and max(1, νβ − 1) holds again.
+intercept, and scales every row down to norm at most 1 by itself. How far a step stretches (`expansion`):
+docs/proofs/learning.md#step-expansion.
 """
 
 from __future__ import annotations
@@ -150,7 +143,7 @@ class Logistic(_OfRows):
         return np.exp(-np.logaddexp(0.0, np.stack([margins, -margins], axis=1)))
 
     def expansion(self, X: FloatArray, step: float, clip: float) -> float:
-        """max(1, step·β − 1), see above."""
+        """max(1, step·β − 1): docs/proofs/learning.md#step-expansion."""
         lengths = _lengths(X)
         factor = np.minimum(0.5, clip / np.where(lengths > 0, lengths, 1.0))
         return _convex(step, float((lengths**2 * factor * (1 - factor)).max(initial=0.0)))
@@ -192,7 +185,7 @@ class Multinomial(_OfRows):
         return np.exp(margins - np.logaddexp.reduce(margins, axis=1, keepdims=True))
 
     def expansion(self, X: FloatArray, step: float, clip: float) -> float:
-        """1 + step·β, or max(1, step·β − 1) where the clip is never met; see above."""
+        """1 + step·β, or max(1, step·β − 1) where the clip is never met: docs/proofs/learning.md#step-expansion."""
         longest = float(_lengths(X).max(initial=0.0))
         beta = longest**2 / 2
         return _convex(step, beta) if clip >= math.sqrt(2) * longest * _UP else (1.0 + step * beta) * _UP

@@ -5,11 +5,13 @@
     one of two values         −1 or 1
     one of k > 2 values       k numbers, 1 for the value that it is and 0 for the others
 
-What a row becomes depends on that row and the schema alone. A schema is public: it is agreed upon before anybody looks at
-rows, so it gives nothing away. Means and deviations of the rows are answers about them: as `centre` and `scale` they may stand
-here if they are known from elsewhere, or if they were paid for (a study with the task "scaling", `netdp.peers.study.scaling`).
+What a row becomes depends on that row and the schema alone, and the schema is public: agreed upon before anybody looks at rows.
+Means and deviations of the rows are answers about them: as `centre` and `scale` they may stand here if they are known from
+elsewhere, or if they were paid for (a study with the task "scaling"). A cell that does not fit is an error that names its row
+and column.
 
-Nothing is left out silently: a cell that does not fit is an error that names its row and column.
+Here is also what each party adds to the noisy sum of (z, z² − 1) that such a study makes, and what mean and spread follow from it:
+docs/proofs/learning.md#private-standardisation.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ from netdp.errors import InvalidValue
 from netdp.numerics.arrays import FloatArray
 
 _LARGEST = 1e60
+
 _LARGEST_SCALED = 1e6
+
 MISSING = ("refuse", "skip")
 
 
@@ -131,15 +135,15 @@ class Column:
         """Of every cell the number of its value, 0 … k − 1; or where it lies in the range, −1 to 1 if it has no other scale."""
         if self.range is not None:
             return self._scaled(cells, places)
-        found = [self._place.get(cell.strip() if isinstance(cell, str) else text_of(cell), -1) for cell in cells]
-        for i in [i for i, one in enumerate(found) if one < 0]:
-            found[i] = self._same_number(cells[i])
-            if found[i] < 0:
+        numbers = [self._place.get(cell.strip() if isinstance(cell, str) else text_of(cell), -1) for cell in cells]
+        for i in [i for i, one in enumerate(numbers) if one < 0]:
+            numbers[i] = self._same_number(cells[i])
+            if numbers[i] < 0:
                 raise InvalidValue(
                     f"{places[i]}: column {self.name!r} holds {text_of(cells[i])!r}, which is none of "
                     f"{_listed(self.values or ())}; correct it, take the row out, or have the schema list it"
                 )
-        return np.array(found, dtype=np.float64)
+        return np.array(numbers, dtype=np.float64)
 
     @cached_property
     def _place(self) -> dict[str, int]:
@@ -331,21 +335,82 @@ def text_of(cell: Any) -> str:
 
 def number(cell: Any, column: str, place: str) -> float:
     """The number in a cell, or a refusal; "nan", "inf" and "1_000" are none."""
-    found = math.nan
+    value = math.nan
     try:
         if isinstance(cell, str):
-            found = float(cell) if "_" not in cell else math.nan
+            value = float(cell) if "_" not in cell else math.nan
         elif isinstance(cell, int | float | np.integer | np.floating) and not isinstance(cell, bool):
-            found = float(cell)
+            value = float(cell)
     except (ValueError, OverflowError):
-        found = math.nan
-    if not math.isfinite(found):
+        value = math.nan
+    if not math.isfinite(value):
         raise InvalidValue(
             f"{place}: column {column!r} holds {cell!r}, which is not a finite number; write it like 3.5"
         )
-    return found
+    return value
 
 
 def _listed(values: Sequence[Any]) -> str:
     shown = ", ".join(map(repr, values[:8]))
     return f"{shown} and {len(values) - 8} more" if len(values) > 8 else shown
+
+
+_USUAL_MEAN = 0.25  # squared distance of a feature's mean from the middle of its range
+
+_LEAST_VARIANCE = 1e-4
+
+
+def moment_count(features: int, unit: str) -> int:
+    """How many numbers are added for so many features."""
+    return 2 * features + (unit == "record")
+
+
+def moment_length(features: int, unit: str) -> float:
+    """How far, in L2 norm, what is protected moves the sum: a party's mean replaced, or a record added or removed.
+
+    >>> round(moment_length(4, "party") ** 2, 6), round(moment_length(4, "record") ** 2, 6)
+    (16.0, 5.0)
+    """
+    return math.sqrt(features + 1.0 if unit == "record" else 4.0 * features) * (1 + 1e-12)
+
+
+def moments(z: FloatArray, unit: str) -> FloatArray:
+    """What a party adds, from its rows z (rows, f) in [−1, 1]: a vector per record (rows, 2f + 1), or its one vector (1, 2f).
+
+    >>> moments(np.array([[1.0], [0.0]]), "record").tolist(), moments(np.array([[1.0], [0.0]]), "party").tolist()
+    ([[1.0, 0.0, 1.0], [0.0, -1.0, 1.0]], [[0.5, -0.5]])
+    """
+    inside = np.clip(z, -1.0, 1.0)
+    squares = inside**2 - 1.0
+    if unit == "record":
+        return np.hstack([inside, squares, np.ones((len(inside), 1))])
+    if not len(inside):  # as if all were in the middle
+        return np.hstack([np.zeros((1, z.shape[1])), -np.ones((1, z.shape[1]))])
+    mean = np.clip(inside.mean(axis=0), -1.0, 1.0)
+    return np.concatenate([mean, np.clip(squares.mean(axis=0), mean**2 - 1.0, 0.0)])[None, :]
+
+
+def noisy_means(sums: FloatArray, unit: str, parties: int, noise: float) -> tuple[FloatArray, float]:
+    """Means of (z, z² − 1) over parties or records, read off their sum, and τ; `noise` is the deviation of one number of the sum.
+
+    Of records the number is noisy too; a mean near ±1 is then off by up to √2 of what is stated.
+
+    >>> noisy_means(np.array([30.0, -10.0, 100.0]), "record", parties=5, noise=2.0)
+    (array([ 0.3, -0.1]), 0.02)
+    """
+    if unit == "record":
+        number = max(float(sums[-1]), noise, 1.0)
+        return np.asarray(sums[:-1] / number), noise / number
+    return np.asarray(sums / parties), noise / parties
+
+
+def mean_and_deviation(means: FloatArray, noise: float) -> tuple[FloatArray, FloatArray]:
+    """m and s of every feature, from noisy means and τ: docs/proofs/learning.md#private-standardisation.
+
+    >>> [found.round(3).tolist() for found in mean_and_deviation(np.array([0.6, 0.0, -0.54, -1.0]), 0.0)]
+    [[0.6, 0.0], [0.316, 0.01]]
+    """
+    features = len(means) // 2
+    mean = np.clip(means[:features], -1.0, 1.0) * _USUAL_MEAN / (_USUAL_MEAN + noise**2)
+    variance = np.clip(means[features:] + 1.0 - mean**2, min(max(noise, _LEAST_VARIANCE), 1.0), 1.0)
+    return mean, np.sqrt(variance)

@@ -2,17 +2,13 @@
 
 The module is always given one record, as a batch of one, so no layer can see two records in one call. There are two ways to run it:
 
-    chunk=1    one record after the other, by plain autograd. What a record becomes depends on it and on θ alone (below).
+    chunk=1    one record after the other, by plain autograd. What a record becomes depends on it and on θ alone.
     chunk=64   `torch.func`: vmap(grad(·)) over up to so many records, several times as fast for convolutions. The mathematics is
                the same; but kernels that hold several records may round a record in another way in other company, and no
                document of torch rules that out. It is listed as an assumption (`model.assumptions`).
 
-**Why chunk=1 is exact.** Between two records nothing is left behind. Every record is copied to memory of torch's own, so also its
-alignment is the same. After every record all parameters, buffers and attributes of all layers must be the objects that they were,
-tensors not written to (their version counters are compared), and torch's random generator in the same state. A module that
-remembers in some other way, in a list or outside of itself, is caught by public records, A, B, A: the gradients of A must be the
-same to the last bit. If kernels of torch are not deterministic, a record's gradient is a random variable that does not depend on
-other records, and the proof goes through given its value (docs/guarantees.md#record-gradients).
+**Why chunk=1 is exact.** Between two records nothing is left behind: everything that a layer holds, and torch's random generator,
+must be as before, and public records A, B, A must give A the same gradient twice (docs/proofs/learning.md#record-gradients).
 
 **What is refused, and the way out.** BatchNorm in training mode mixes the records of a batch (use GroupNorm, or freeze it with
 .eval() if its statistics are public). Dropout and other randomness (p=0, or .eval() of that layer: gradients are noisy anyway).
@@ -225,11 +221,11 @@ class TorchModel(Model):
         return rows, labels
 
     def _record_shape(self, rows: FloatArray) -> tuple[int, ...]:
-        found = tuple(rows.shape[1:])
+        shape = tuple(rows.shape[1:])
         if self.shape is None:
-            return found
-        if math.prod(found) != math.prod(self.shape):
-            raise InvalidValue(f"rows have shape {found}; {self.name!r} takes records of shape {self.shape}")
+            return shape
+        if math.prod(shape) != math.prod(self.shape):
+            raise InvalidValue(f"rows have shape {shape}; {self.name!r} takes records of shape {self.shape}")
         return self.shape
 
     def _hold(self, theta: FloatArray) -> None:
@@ -306,14 +302,14 @@ class TorchModel(Model):
         rows, targets = self._inputs(X, y)
         try:
             value = self._value(self._module(rows), targets)
-            found = torch.autograd.grad(value, tuple(self._parameters.values()), allow_unused=True)
+            gradients = torch.autograd.grad(value, tuple(self._parameters.values()), allow_unused=True)
         finally:
             self._memory.check(before, self.name)
             if not torch.equal(torch.get_rng_state(), random):
                 torch.set_rng_state(random)
                 raise Unsupported(f"{self.name!r} draws random numbers when it is called; {NO_CHANCE}")
         to, done = torch.from_numpy(into), 0
-        for parameter, gradient in zip(self._parameters.values(), found, strict=True):
+        for parameter, gradient in zip(self._parameters.values(), gradients, strict=True):
             piece = to[done : done + parameter.numel()]
             if gradient is None:
                 piece.zero_()
@@ -327,10 +323,10 @@ class TorchModel(Model):
         def loss(parameters: dict[str, Any], x: Any, target: Any) -> Any:
             return self._value(torch.func.functional_call(self._twin, parameters, (x[None],)), target[None])
 
-        found = self._mapped(torch.func.grad(loss), *self._inputs(X, y))
+        gradients = self._mapped(torch.func.grad(loss), *self._inputs(X, y))
         into, done = torch.from_numpy(block), 0
         for label, parameter in self._parameters.items():
-            into[:, done : done + parameter.numel()] = found[label].reshape(len(block), -1)
+            into[:, done : done + parameter.numel()] = gradients[label].reshape(len(block), -1)
             done += parameter.numel()
 
     def _mapped(self, function: Callable[..., Any], rows: Any, targets: Any) -> Any:
@@ -342,10 +338,10 @@ class TorchModel(Model):
         with warnings.catch_warnings():
             # A batching rule that torch lacks is worked around by a loop: right, and no news.
             warnings.filterwarnings("ignore", message="There is a performance drop")
-            found = torch.func.vmap(function, in_dims=(None, 0, 0), randomness="error")(parameters, rows, targets)
+            results = torch.func.vmap(function, in_dims=(None, 0, 0), randomness="error")(parameters, rows, targets)
         for memory, then in zip(memories, before, strict=True):
             memory.check(then, self.name, attributes=False)
-        return found
+        return results
 
     def _outputs(self, theta: npt.ArrayLike, X: npt.ArrayLike) -> FloatArray:
         """(m, classes) or (m, 1): what the module gives for every row."""

@@ -35,9 +35,11 @@ def visits(trials: int, chance: float, first: int = 0) -> tuple[FloatArray, Floa
     far = min(trials, int(mean + 15 * math.sqrt(mean) + 60))
     k = np.arange(first, far + 1)
     tails = np.asarray(binom.sf(k, trials, chance))
-    most = min(int(np.searchsorted(-tails, -_LEAST)) + 1, len(k))
-    weights = np.append(binom.pmf(k[:most], trials, chance), tails[most - 1] if most else 1.0) * (1 + _ROUNDING)
-    counts = np.append(k[:most].astype(np.float64), np.inf)
+    telling = min(int(np.searchsorted(-tails, -_LEAST)) + 1, len(k))
+    weights = np.append(binom.pmf(k[:telling], trials, chance), tails[telling - 1] if telling else 1.0) * (
+        1 + _ROUNDING
+    )
+    counts = np.append(k[:telling].astype(np.float64), np.inf)
     counts.flags.writeable = weights.flags.writeable = False
     return counts, weights
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from netdp.engine import cores, team
+from netdp.engines.choice import cores
+from netdp.engines.maps import team
 from netdp.numerics.arrays import FloatArray
 
 # Below this many multiplications threads cost more than they bring.

@@ -8,14 +8,14 @@ import numpy as np
 
 from .arrays import FloatArray
 
+_ITERATIONS = 100
+
 
 def increasing_root(
     function: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
     low: FloatArray,
     high: FloatArray,
     start: FloatArray,
-    *,
-    iterations: int = 100,
 ) -> FloatArray:
     """Roots of increasing functions, one per entry: Newton's method, kept inside a bracket by bisection.
 
@@ -30,7 +30,7 @@ def increasing_root(
     x = np.clip(start, low, high)
     low, high = low.copy(), high.copy()
     settled = np.zeros(x.shape, dtype=bool)
-    for _ in range(iterations):
+    for _ in range(_ITERATIONS):
         value, slope = function(x)
         np.copyto(low, x, where=value < 0)
         np.copyto(high, x, where=value >= 0)

@@ -6,10 +6,10 @@ tell that it is old. So a backup that could take part again could publish a seco
 
 **What a backup is, therefore.** It holds the ledger (rows, hashes, signature), the results, the policy and the public card.
 It holds no secret key, no noise, no contribution, no vote and no register. `restore` makes *new* keys under the same name
-and puts the rows under them (`netdp.peers.ledger.seams`).
+and puts the rows under them (`netdp.peers.ledger.entries`).
 
 **Why no old noise can be sent from it.** Every study lists its parties' cards; a peer refuses a study that lists another card
-than its own (`netdp.peers.hand`), and the others compare certificates byte by byte. A restored home has a card that no study
+than its own (`netdp.peers.desk`), and the others compare certificates byte by byte. A restored home has a card that no study
 made before the restoration lists, because its keys were drawn afterwards. So it can take part in none of them. It could
 not even compute what was sent: noise comes from a secret that is not there, pads from an agreement key that is not there. In
 studies made afterwards everything is bound to their hash, and so to the new card: nothing of before can be replayed in them.
@@ -21,7 +21,7 @@ promised: `netdp ledger admit --times 2` enters it twice, and so on.)
 
 **What an owner must still do.** Never use the old home again: two homes of one owner are two ledgers, and each knows half.
 
-The proofs: docs/guarantees.md#backups.
+The proofs: docs/proofs/peers.md#backups.
 
 A backup is signed by the keys that made it, so a change is noticed. Who can write the file could replace it by another one,
 signed by other keys: `restore` shows the fingerprint of the card that signed, to be compared with the one on record, and
@@ -43,11 +43,11 @@ from pathlib import Path
 from typing import Any
 
 from netdp.errors import FileFormatError, InvalidValue, NetdpError, Refused
+from netdp.peers.ledger import continuity as carrying
 
 from .identity import Card, Identity
-from .ledger import carrying
 from .ledger.entries import Entry, LedgerBroken, canonical, utc_text
-from .ledger.policy import Policy
+from .ledger.policy import OwnerPolicy
 from .ledger.store import Store
 
 FORMAT = 1
@@ -174,7 +174,7 @@ def read(path: Path) -> Backup:
         )
         carrying.check(ledger, card)
         if content["policy"] is not None:
-            Policy.from_text(content["policy"], path)
+            OwnerPolicy.from_text(content["policy"], path)
         return Backup(utc_text(content["time"]), card, content["policy"], ledger)
     except OSError as error:
         raise FileFormatError(path, None, f"cannot be read: {error.strerror}") from None
@@ -221,7 +221,7 @@ def restore(path: Path, home: Path, *, fingerprint: str | None = None) -> tuple[
             carrying.carry_over(store, found.ledger, found.time, found.card)
             store.verify(identity.card)
         (fresh / "peer.db.lock").unlink(missing_ok=True)
-        _private(fresh / "policy.toml", found.policy or Policy.default_text)
+        _private(fresh / "policy.toml", found.policy or OwnerPolicy.default_text)
         os.rename(fresh, home)  # an empty folder gives way, anything else does not
     except OSError as error:
         raise NetdpError(f"{home} cannot be made: {error.strerror or error}; nothing was restored") from None

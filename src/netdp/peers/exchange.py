@@ -1,26 +1,56 @@
-"""What each neighbour holds, as far as we know, and what to say to it next.
+"""What a party exchanges with its neighbours: who lacks which item, what is said next, and what is not taken.
 
-Items that are passed on go to everybody who lacks them: small ones at once, large ones to who asks. Items for one
-neighbour are kept and said again on every new link until it has them. All this is about who lacks what; whether an item
-is right, and what follows from it, is for `netdp.peers.party`.
+**Passing on.** Items that are passed on go to everybody who lacks them: small ones at once, large ones to who asks. Items
+for one neighbour are kept and said again on every new link until it has them. All this is about who lacks what; whether an
+item is right, and what follows from it, is for `netdp.peers.party`.
 
 Memory is bounded whatever a neighbour says: what it claims to hold or asks for is noted only for keys that an honest
 party could make, and it is given each large item once per link. An item that somebody announced and does not send is
 asked of another after `waiting` seconds.
+
+**Two things under one key.** An honest party signs one item per key (kind, attempt, party): it writes it down before it says
+it, and never another. So two valid signatures under one key, which anybody can check against the study, show that the party
+cheats, or that its keys are in use elsewhere; no relay can make them up. They meet where some honest party hears both; if
+the network of the honest parties is cut in two by cheats, that may be nobody. What is proved is *that* it said two things,
+not which of them it meant. The first that arrived stands.
+
+**What is not taken.** A neighbour with a valid certificate may send anything. What no honest party of the study would send
+is noted, counted under a reason of a short, closed list, so that every rejection can be shown and compared, and has no other
+effect. A neighbour that goes on and on is not read any more for a while (`netdp.peers.party`), so that nonsense costs a
+bounded share of this machine.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
 
-from .messages import Announce, Held, Item, Key, Kind, Message, Pull
+from netdp.errors import InvalidValue
+from netdp.peers.events import Statement
+from netdp.peers.messages import (
+    Announce,
+    Held,
+    Item,
+    ItemKind,
+    Key,
+    Message,
+    Pull,
+    signed_digest,
+)
+
+if TYPE_CHECKING:
+    from netdp.peers.study.study import Study
 
 PUSHED = 40_000
 """Bytes: smaller items are sent to everybody at once, larger ones announced and sent to those who ask."""
-PUBLISHED = (Kind.CONTRIBUTION, Kind.STEP)
+
+PUBLISHED = (ItemKind.CONTRIBUTION, ItemKind.STEP)
 """What follows from a party's data and must never be said in two ways."""
+
 OWN_STEP = 1 << 20
 """Bytes: an own step that is no larger is sent without asking. Nobody else can have it, and everybody waits for it."""
 
@@ -84,9 +114,9 @@ class Exchange:
             if self._is_passed_on(item.key):
                 self._offer(peer, item)
         # a bundle for somebody who holds the total of its attempt would show reports, and change nothing
-        over = {key.attempt for key in knows if key.kind == Kind.TOTAL}
+        over = {key.attempt for key in knows if key.kind == ItemKind.TOTAL}
         for item in self.addressed[peer].values():
-            if item.key not in knows and not (item.key.kind == Kind.BUNDLE and item.key.attempt in over):
+            if item.key not in knows and not (item.key.kind == ItemKind.BUNDLE and item.key.attempt in over):
                 self.say(peer, item)
 
     def is_greeted(self, peer: int) -> bool:
@@ -129,7 +159,7 @@ class Exchange:
     def send_to(self, peer: int, item: Item) -> None:
         """To one neighbour, now or as soon as there is a link, again after every new link until it has it."""
         kept = self.addressed[peer]
-        if item.key.kind == Kind.TOKEN and self._keeps_last_token(item.key.attempt):
+        if item.key.kind == ItemKind.TOKEN and self._keeps_last_token(item.key.attempt):
             kept.clear()  # a later token makes all earlier ones superfluous
         kept[item.key] = item
         if self.is_greeted(peer) and item.key not in self.links[peer].knows:
@@ -140,7 +170,7 @@ class Exchange:
         self.links[peer].knows.add(item.key)
         self._out.append((peer, item))
         key = item.key
-        if key.kind in (Kind.CONTRIBUTION, Kind.STATE, Kind.TOKEN, Kind.BUNDLE):
+        if key.kind in (ItemKind.CONTRIBUTION, ItemKind.STATE, ItemKind.TOKEN, ItemKind.BUNDLE):
             self.sent.add((key.attempt, item.hops if key.kind.is_signed else key.index, peer))
 
     def outbox(self) -> list[tuple[int, Message]]:
@@ -161,7 +191,7 @@ class Exchange:
     def _is_pushed(self, peer: int, item: Item) -> bool:
         """Whether an item is sent unasked. Steps come in numbers: who has them from their author is not sent them twice."""
         size, author = len(item.body), item.key.author
-        if item.key.kind != Kind.STEP:
+        if item.key.kind != ItemKind.STEP:
             return size <= PUSHED
         return size <= OWN_STEP if author == self._me else size <= PUSHED and not self._hears(peer, author)
 
@@ -219,3 +249,82 @@ class Exchange:
                 self._asked[key] = (peer, now)
                 self._out.append((peer, Pull((key,))))
                 return
+
+
+LONG = 1 << 16
+"""Bytes: of a longer body the SHA-256 is kept, which is what is signed."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Two items of one key."""
+
+    first: Item
+    second: Item
+
+    def to_dict(self, study: Study) -> dict[str, Any]:
+        """Plain values, for an outcome or a letter to the others."""
+        key = self.first.key
+        said = [_shown(item.body) | {"signature": item.signature.hex()} for item in (self.first, self.second)]
+        return {
+            "study": study.hash.hex(), "party": study.everybody[key.author], "kind": key.kind.name.lower(),
+            "attempt": key.attempt, "index": key.index, "said": said,
+        }  # fmt: skip
+
+
+def proves(study: Study, evidence: Mapping[str, Any]) -> bool:
+    """Whether this shows, to anybody who has the study, that a party signed two different items under one key."""
+    try:
+        author = study.index(str(evidence["party"]))
+        key = Key(ItemKind[str(evidence["kind"]).upper()], int(evidence["attempt"]), author, int(evidence["index"]))
+        said = [(_digest(one), bytes.fromhex(one["signature"])) for one in evidence["said"]]
+        if evidence["study"] != study.hash.hex() or len(said) != 2 or said[0][0] == said[1][0]:
+            return False
+        card = study.cards[author]
+        return all(card.verify(signed_digest(study.hash, key, digest), signature) for digest, signature in said)
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return False
+
+
+def _shown(body: bytes) -> dict[str, str]:
+    return {"body": body.hex()} if len(body) <= LONG else {"sha256": hashlib.sha256(body).hexdigest()}
+
+
+def _digest(said: Mapping[str, str]) -> bytes:
+    digest = bytes.fromhex(said["sha256"]) if "sha256" in said else hashlib.sha256(bytes.fromhex(said["body"])).digest()
+    if len(digest) != 32:
+        raise ValueError("a SHA-256 has 32 bytes")
+    return digest
+
+
+class Reason(StrEnum):
+    """Of a rejection; its value is how metrics name it."""
+
+    FRAME = "frame"
+    """The bytes are no frame of messages, or one of them is of no known kind."""
+    LINK = "link"
+    """It came over a link that was given up, or an item for one neighbour came over another's link."""
+    GREETING = "greeting"
+    """A second greeting, or anything before the first."""
+    STUDY = "study"
+    """The neighbour runs another study, or speaks another format."""
+    KEY = "key"
+    """There is no such attempt, party or step in this study."""
+    BODY = "body"
+    """Wrong size or shape, no numbers, or numbers that no honest party sends."""
+    SIGNATURE = "signature"
+    """Not signed by who is said to have said it."""
+    ROSTER = "roster"
+    """A vote for parties that cannot be a roster."""
+    EARLY = "early"
+    """A step of an attempt that has not begun here, or beyond its last."""
+    SECOND = "second"
+    """Something else under a key that is taken: its author says two things, or a relay makes it up."""
+
+
+class Rejected(InvalidValue):
+    """A message that is not taken, and why."""
+
+    def __init__(self, reason: Reason, problem: Statement) -> None:
+        self.reason = reason
+        super().__init__(problem)

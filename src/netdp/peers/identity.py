@@ -13,6 +13,19 @@ digitalSignature only. Its one subject name is TLS_NAME, the same for all, since
 
 **What the files protect.** Whoever reads `keys/` can sign in the party's name and compute its pads and noise. The
 files are not encrypted; they are readable by their owner only, and `Identity.load` refuses them when they are not.
+
+**Once on a machine**, even if its folder was copied. The lock beside `peer.db` keeps two processes from one folder. A copy
+of the folder has a lock of its own. So a running peer also holds a name that is derived from its keys: an abstract Unix
+socket, which Linux gives to one process at a time and takes back when that process ends, however it ends. The name is an
+HMAC under the noise secret: it tells nothing, and somebody without the keys cannot take it beforehand.
+
+**Not without its memory.** `peer.db` remembers what was published. Keys that were used are marked (`keys/used`), so if the file
+is gone, or somebody copies the keys alone to another folder, the peer does not begin again with an empty memory: it could
+publish a second number in an attempt where a first one stands. The way out is a backup, which brings new keys.
+
+The lock and the name do not see copies on other machines, nor in a container with a network of its own. There the peer's
+address, which only one of the two can have, its neighbours, who turn an older link into a newer one, and what they hold in
+its name are the next guards; docs/proofs/peers.md#real-peers says what is left to the owner.
 """
 
 from __future__ import annotations
@@ -20,13 +33,17 @@ from __future__ import annotations
 import base64
 import binascii
 import datetime
+import errno
 import hashlib
+import hmac
 import json
 import os
 import re
 import secrets
 import shutil
+import socket
 import stat
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
@@ -41,18 +58,24 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from cryptography.hazmat.primitives.hpke import Suite
 from cryptography.x509.oid import NameOID
 
-from netdp.errors import FileFormatError, InvalidValue, Refused
+from netdp.errors import FileFormatError, InvalidValue, NetdpError, Refused
 from netdp.numerics.checks import count
+from netdp.peers.events import Sentence, Statement
 
 TLS_NAME = "netdp-peer"
 """The one name in every certificate: parties are told apart by the certificate's bytes, not by a name."""
+
 DAYS = 825
 """How long a certificate lasts unless stated otherwise."""
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
 _CARD_FILE = "card.json"
+
 _KEYS = "keys"
+
 _SIGNING, _AGREEMENT, _NOISE, _TLS = "signing.key", "agreement.key", "noise.key", "tls.key"
+
 _PROBE = X25519PrivateKey.from_private_bytes(bytes([7]) * 32)  # to find public keys that give no secret
 
 
@@ -137,16 +160,14 @@ class Card:
         certificate = x509.load_der_x509_certificate(self.certificate)
         return certificate.not_valid_before_utc, certificate.not_valid_after_utc
 
-    def date_problem(self, now: datetime.datetime | None = None) -> str | None:
+    def date_problem(self, now: datetime.datetime | None = None) -> Statement | None:
         """Why the certificate cannot be used today, with its date; None if it can."""
         start, end = self.valid
         now = now or datetime.datetime.now(datetime.UTC)
         if now > end:
-            return f"the certificate of {self.name} expired on {end:%Y-%m-%d %H:%M} UTC; the study needs its new card"
+            return Sentence.EXPIRED(name=self.name, date=f"{end:%Y-%m-%d %H:%M}")
         if now < start:
-            return (
-                f"the certificate of {self.name} is good from {start:%Y-%m-%d %H:%M} UTC on; check this machine's clock"
-            )
+            return Sentence.NOT_YET_GOOD(name=self.name, date=f"{start:%Y-%m-%d %H:%M}")
         return None
 
 
@@ -409,3 +430,53 @@ def _private_key(path: Path) -> object:
         return serialization.load_pem_private_key(_read(path), None)
     except (ValueError, TypeError):
         raise _damaged(path, "a secret key in PEM") from None
+
+
+def alone(identity: Identity) -> socket.socket | None:
+    """Hold the name of this identity until the socket is closed; refuses if another process has it. None but on Linux."""
+    if not sys.platform.startswith("linux"):
+        return None
+    name = "\0netdp-" + hmac.new(identity.noise_secret, b"netdp alone 1", hashlib.sha256).hexdigest()[:32]
+    held = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    try:
+        held.bind(name)
+    except OSError as error:
+        held.close()
+        if error.errno != errno.EADDRINUSE:
+            raise
+        raise Refused(Statement(
+            f"another process on this machine runs {identity.card.name} with the very same keys, from another folder: "
+            f"{identity.home} is a copy, or was copied. Two of them could publish different numbers under one pad. End one of "
+            "them and never start the older folder again",
+            "already-running",
+        )) from None  # fmt: skip
+    return held
+
+
+def check_memory(home: Path) -> None:
+    """Refuse keys that were used, without the file that remembers for what."""
+    if (home / "keys" / "used").exists() and not (home / "peer.db").exists():
+        raise Refused(Statement(
+            f"{home / 'peer.db'} is gone, and the keys in {home} were used before: what they published is not known here, and to "
+            "publish again could uncover data. Put nothing back by hand; make a new home from a backup (netdp peer restore), or a "
+            "new party (netdp peer init)",
+            "memory",
+        ))  # fmt: skip
+
+
+def mark_used(home: Path) -> None:
+    """Mark the keys as used, durably, before anything is sent. A folder of keys that is read-only stays as it is."""
+    try:
+        with os.fdopen(os.open(home / "keys" / "used", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as mark:
+            os.fsync(mark.fileno())
+    except OSError as error:
+        if error.errno not in (errno.EROFS, errno.EEXIST, errno.EACCES, errno.EPERM):
+            raise NetdpError(
+                f"{home / 'keys'} cannot be marked as used: {error.strerror}; nothing was sent, start again when that is cured"
+            ) from None
+    else:
+        folder = os.open(home / "keys", os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)

@@ -4,12 +4,34 @@ An *item* is anything that has a key (kind, attempt, author, index). An honest a
 items can be kept in a set, passed on, sent twice and received twice. Votes, contributions, fallbacks, totals, throughs
 and steps are signed by their author and passed on by everybody. All others go to one neighbour only, over a link whose two
 ends are known, and need no signature: of these an honest author makes one per key and receiver.
+
+**Formats.** Neighbours may be of different versions. Everything on the wire has a *format*, a whole number. A version of
+netdp speaks a range of them, OLDEST to NEWEST, and its `Hello` says which. Both ends use the highest one that both speak;
+they find the same one, because they look at the same two ranges. If there is none, each turns the other away with both
+ranges and what to do, before anything else is said.
+
+    1   before the range was stated: a Hello with one number
+    2   the range is stated; remarks may be made
+    3   who says in its Hello that it holds something in the other's name proves it
+
+**What a newer version may say to an older one:** on a link only what its format has. From format 2 on there is room for more
+without a new format: messages and kinds of items numbered REMARKS and above are *remarks*, which who does not know them
+ignores and does not pass on. So nothing that matters may ever be a remark. Anything else that is unknown is a fault of
+the other end: it is counted, noted, and the whole frame is ignored. In a Hello, which is said before a format is agreed on,
+keys of unknown kinds are left out.
+
+Fields that are unknown are ignored at every format, as protobuf does. That is safe here: what is signed, kept and passed on
+is made from the known fields, never from the bytes that came.
+
+Why not simply ignore all that is unknown: an item that one party uses and another one drops could make the two find
+different answers. Who cannot understand must say so.
 """
 
 from __future__ import annotations
 
 import hashlib
 import itertools
+import re
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -21,17 +43,71 @@ from google.protobuf.message import DecodeError
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from netdp.errors import InvalidValue
+from netdp.peers import wire_pb2 as wire
+from netdp.peers.events import Sentence, Statement
 
-from . import wire_pb2 as wire
-from .versions import NEWEST, OLDEST, REMARKS
+Range = tuple[int, int]
+
+OLDEST, NEWEST = 3, 3
+"""The formats that this version speaks. (No version that speaks 1 or 2 was ever released.)"""
+
+REMARKS = 128
+"""Messages and kinds from this number on are remarks."""
+
+_VERSION = re.compile(r"[0-9A-Za-z.+-]{1,20}")
+
+
+def agreed(ours: Range, theirs: Range) -> int | None:
+    """The format to use; None if there is none that both speak.
+
+    >>> agreed((2, 4), (3, 9)), agreed((2, 4), (1, 2)), agreed((2, 2), (3, 4))
+    (4, 2, None)
+    """
+    highest = min(ours[1], theirs[1])
+    return highest if max(ours[0], theirs[0]) <= highest else None
+
+
+def stated(oldest: int, newest: int) -> Range:
+    """The range in a Hello; one of format 1 has a single number.
+
+    >>> stated(1, 0), stated(2, 5)
+    ((1, 1), (2, 5))
+    """
+    return (oldest, max(oldest, newest))
+
+
+def words(formats: Range) -> str:
+    """A range in words.
+
+    >>> words((2, 2)), words((2, 5))
+    ('format 2', 'formats 2 to 5')
+    """
+    return f"format {formats[0]}" if formats[0] == formats[1] else f"formats {formats[0]} to {formats[1]}"
+
+
+def refusal(ours: Range, theirs: Range, version: str = "") -> Statement:
+    """Why two versions cannot talk, and what to do.
+
+    >>> refusal((2, 2), (3, 4), "9.1")
+    'it speaks formats 3 to 4 (netdp 9.1), we speak format 2: none in common; install a newer netdp here'
+    """
+    which = f" (netdp {version})" if _VERSION.fullmatch(version) else ""
+    where = "here" if theirs[0] > ours[1] else "there"
+    return Sentence.OTHER_FORMAT(theirs=f"{words(theirs)}{which}", ours=words(ours), where=where)
+
+
+def ignores_remarks(format: int) -> bool:
+    """Whether who does not know a remark ignores it, on a link of this format."""
+    return format >= 2
+
 
 FORMAT = NEWEST
-"""Of everything on the wire, the newest that this version speaks (`netdp.peers.versions`)."""
+"""Of everything on the wire, the newest that this version speaks (`netdp.peers.messages`)."""
 
 _FRAME: Any = wire.Frame  # type: ignore[attr-defined]  # made when the module is imported
 
 
-class Kind(IntEnum):
+class ItemKind(IntEnum):
     """What an item is."""
 
     VOTE = 1
@@ -60,13 +136,13 @@ class Kind(IntEnum):
     @property
     def is_signed(self) -> bool:
         """Whether it may travel further than from its author to a neighbour."""
-        return self <= Kind.TOTAL or self in (Kind.THROUGH, Kind.STEP)
+        return self <= ItemKind.TOTAL or self in (ItemKind.THROUGH, ItemKind.STEP)
 
 
 class Key(NamedTuple):
     """Which item it is."""
 
-    kind: Kind
+    kind: ItemKind
     attempt: int
     author: int
     index: int = 0  # type: ignore[assignment]  # nobody asks a key for the place of an entry
@@ -153,7 +229,7 @@ Message = Hello | Item | Announce | Pull | Done | Remark
 def signed_bytes(study: bytes, key: Key, body: bytes) -> bytes:
     """What the author of an item signs: the study, the key and the body, none of which can stand for another.
 
-    >>> len(signed_bytes(bytes(32), Key(Kind.VOTE, 1, 0), b"any length"))
+    >>> len(signed_bytes(bytes(32), Key(ItemKind.VOTE, 1, 0), b"any length"))
     93
     """
     return signed_digest(study, key, hashlib.sha256(body).digest())
@@ -177,10 +253,10 @@ def roster_body(roster: Sequence[int]) -> bytes:
 def roster_of(body: bytes) -> tuple[int, ...]:
     """The roster in the body of a vote; refuses what is not strictly increasing."""
     if len(body) % 4:
-        raise InvalidValue(f"a vote of {len(body)} bytes is no list of parties")
+        raise InvalidValue(Sentence.NO_ROSTER(size=len(body)))
     roster = struct.unpack(f"<{len(body) // 4}I", body)
     if any(a >= b for a, b in itertools.pairwise(roster)):
-        raise InvalidValue(f"the roster {roster} is not in increasing order")
+        raise InvalidValue(Sentence.UNORDERED_ROSTER(roster=str(roster)))
     return roster
 
 
@@ -192,8 +268,8 @@ def roster_digest(roster: Sequence[int]) -> bytes:
 def encode(messages: Iterable[Message]) -> bytes:
     """Messages as one frame.
 
-    >>> decode(encode([Done(1, b"x"), Announce((Key(Kind.VOTE, 1, 3),))]))
-    [Done(attempt=1, digest=b'x'), Announce(keys=(Key(kind=<Kind.VOTE: 1>, attempt=1, author=3, index=0),))]
+    >>> decode(encode([Done(1, b"x"), Announce((Key(ItemKind.VOTE, 1, 3),))]))
+    [Done(attempt=1, digest=b'x'), Announce(keys=(Key(kind=<ItemKind.VOTE: 1>, attempt=1, author=3, index=0),))]
     """
     frame = _FRAME()
     for message in messages:
@@ -236,7 +312,7 @@ def decode(frame: bytes) -> list[Message]:
         parsed = _FRAME.FromString(frame)
         return [_message(message) for message in parsed.messages]
     except (DecodeError, ValueError) as problem:
-        raise InvalidValue(f"a frame of {len(frame)} bytes is no netdp message: {problem}") from None
+        raise InvalidValue(Sentence.NOT_A_MESSAGE(size=len(frame), problem=str(problem))) from None
 
 
 def _message(message: Any) -> Message:
@@ -270,8 +346,15 @@ def _fill(out: Any, key: Key) -> None:
     out.kind, out.attempt, out.author, out.index = int(key.kind), key.attempt, key.author, key.index
 
 
-_KINDS = frozenset(map(int, Kind))
+_KINDS = frozenset(map(int, ItemKind))
 
 
 def _key(key: Any) -> Key:
-    return Key(Kind(key.kind), key.attempt, key.author, key.index)
+    return Key(ItemKind(key.kind), key.attempt, key.author, key.index)
+
+
+def kind_of(message: Message) -> str:
+    """The kind of a message, in one word: that of its item, or its own."""
+    if isinstance(message, Item):
+        return message.key.kind.name.lower()
+    return type(message).__name__.lower()

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .messages import Item, Message
-from .reasons import reason_of
+from netdp.peers.events import PeerEvent, fields_of
+from netdp.peers.messages import Message, kind_of
 
 _PROGRESS = ("attempt", "links", "votes", "contributions", "round", "rounds", "iteration", "done", "progress")
 
@@ -20,10 +20,11 @@ _PROGRESS = ("attempt", "links", "votes", "contributions", "round", "rounds", "i
 class Meter:
     """What one peer has done since it was started.
 
+    >>> from netdp.peers.events import Statement
     >>> from netdp.peers.messages import Done
     >>> meter = Meter(0.0)
     >>> meter.frame("in", 120, [Done(1, b"x")])
-    >>> meter.event({"event": "refused", "peer": "birch", "reason": "it runs another study (…)"}, now=3.0)
+    >>> meter.event({"event": "refused", "peer": "birch", "reason": Statement("it runs another study", "other-study")}, now=3.0)
     >>> meter.bytes["in"], meter.messages["in", "done"], meter.refusals["other-study"], meter.idle(5.0)
     (120, 1, 1, 5.0)
     """
@@ -34,7 +35,7 @@ class Meter:
         self.bytes: Counter[str] = Counter()
         self.messages: Counter[tuple[str, str]] = Counter()
         self.refusals: Counter[str] = Counter()
-        """Who was turned away, by reason. (What was ignored of who was not: `netdp.peers.rejections`.)"""
+        """Who was turned away, by reason. (What was ignored of who was not: `netdp.peers.exchange`.)"""
         self.lost: Counter[str] = Counter()
         """Links that ended, by reason."""
         self.linked = 0
@@ -50,20 +51,17 @@ class Meter:
         for message in messages:
             self.messages[direction, kind_of(message)] += 1
 
-    def event(self, event: Mapping[str, Any], now: float) -> None:
+    def event(self, event: PeerEvent, now: float) -> None:
         """What the peer reports."""
-        kind = event["event"]
-        if kind == "status":
+        if event["event"] == "status":
             self.status(event, now)
-        elif kind == "linked":
+        elif event["event"] == "linked":
             self.linked += 1
             self.progressed = now
-        elif kind == "lost":
-            self.lost[reason_of(event.get("reason", ""))] += 1
-        elif kind == "refused":
-            self.refusals[reason_of(event.get("reason", ""))] += 1
-        elif kind == "outcome":
-            self.outcome, self.progressed = bool(event["ok"]), now
+        elif event["event"] in ("lost", "refused"):
+            (self.lost if event["event"] == "lost" else self.refusals)[fields_of(event).get("reason", "other")] += 1
+        elif event["event"] == "outcome":
+            self.outcome, self.progressed = event["ok"], now
 
     def status(self, status: Mapping[str, Any], now: float) -> None:
         """How far the party is; anything that changed is progress."""
@@ -76,10 +74,3 @@ class Meter:
     def idle(self, now: float) -> float:
         """Seconds since anything went forward."""
         return max(0.0, now - self.progressed)
-
-
-def kind_of(message: Message) -> str:
-    """The kind of a message, in one word: that of its item, or its own."""
-    if isinstance(message, Item):
-        return message.key.kind.name.lower()
-    return type(message).__name__.lower()

@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 from netdp import __version__
 from netdp.errors import InvalidValue, MissingDependency, NetdpError, Refused
+from netdp.peers.meter import Meter
 
-from .meter import Meter
+from .events import Statement
 
 if TYPE_CHECKING:
     from .ledger.store import Store
@@ -31,7 +32,7 @@ AGAINST = (1, 2, 3)
 
 
 class Spent:
-    """Rows of the ledger and their ε about `unit` at `delta`, computed again when there are more rows."""
+    """Rows of the ledger and their ε about `unit` at `delta`, whatever was chosen; computed again when there are more rows."""
 
     def __init__(self, store: Store, delta: float, unit: str) -> None:
         self._store, self.delta, self.unit = store, delta, unit
@@ -39,11 +40,11 @@ class Spent:
 
     def __call__(self) -> tuple[int, dict[int, float]]:
         """(rows, {coalition size: ε})."""
-        from .ledger.entries import total
+        from .ledger.entries import spent
 
         entries = self._store.entries()
         if len(entries) != self._known[0]:
-            found = {k: float(total(entries, k, self.unit).epsilon(self.delta)) for k in AGAINST}
+            found = {k: spent(entries, k, self.unit, self.delta).epsilon for k in AGAINST}
             self._known = (len(entries), found)
         return self._known
 
@@ -169,9 +170,8 @@ def shown(collector: Collector, host: str, port: int) -> Iterator[int]:
     try:
         server, thread = start_http_server(port, addr=host, registry=registry)
     except OSError as error:
-        raise Refused(
-            f"metrics cannot be shown on {host}:{port}: {error.strerror or error}; choose another --metrics HOST:PORT"
-        ) from None
+        why = f"{error.strerror or error}; choose another --metrics HOST:PORT"
+        raise Refused(Statement(f"metrics cannot be shown on {host}:{port}: {why}")) from None
     try:
         yield int(server.server_port)
     finally:

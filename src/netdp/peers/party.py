@@ -8,7 +8,7 @@ everybody. If an attempt comes to nothing in time, everybody votes in the next o
 who contributed if its roster was sealed, else those who voted. No leader is needed: votes are passed on, so all who are
 there see the same ones after a while; if two disagree, one more attempt follows.
 
-**What an honest party never does**, whatever it hears (the guarantee rests on these lines, and on the `Hand` that makes
+**What an honest party never does**, whatever it hears (the guarantee rests on these lines, and on the `Desk` that makes
 its votes and contributions durable before anybody sees them):
 
 - it votes once in an attempt, for a roster that has at least `fewest` members and itself;
@@ -16,7 +16,7 @@ its votes and contributions durable before anybody sees them):
   `attempts` times in all;
 - it contributes, and takes a step of training, only after it has asked its neighbours what they hold in its name, and takes
   that for its own. They prove it by this party's own signature; who has none is not believed, and named. So no lie makes it
-  silent, and no patience is needed to find out: docs/guarantees.md#held-in-our-name. While a contribution that is proved has
+  silent, and no patience is needed to find out: docs/proofs/peers.md#held-in-our-name. While a contribution that is proved has
   not come back, to whatever attempt, it contributes to none; if the time is over then, it votes no further and ends. (For a
   contribution, a neighbour that cannot be reached for `grace` seconds is not waited for. Then a folder that was put back from
   a backup could draw anew; for the same data that gives the same bytes. For a step of training all neighbours are waited for.)
@@ -30,22 +30,25 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from netdp.errors import InvalidValue, NetdpError
+from netdp.peers.exchange import Evidence, Reason, Rejected
+from netdp.peers.messages import agreed, ignores_remarks, refusal, stated
+from netdp.peers.spread import Moment, Spread, SpreadResult
+from netdp.peers.terms import SPARE, Ended, Roster, Terms
 
-from .evidence import Evidence
+from .events import Sentence, Statement, statement_of
 from .exchange import PUBLISHED, Exchange, Neighbour
-from .messages import Announce, Done, Held, Hello, Item, Key, Kind, Message, Pull, Remark, roster_of
-from .rejections import Reason, Rejected
-from .spreads.base import Answer, Moment, Spread
-from .terms import SPARE, Ended, Hand, Roster, Terms
-from .versions import agreed, ignores_remarks, refusal, stated
+from .messages import Announce, Done, Held, Hello, Item, ItemKind, Key, Message, Pull, Remark, roster_of
+
+if TYPE_CHECKING:
+    from netdp.peers.desk import Desk
 
 COMPLAINTS = 5
 """How many faults of one link are noted; more are only counted."""
 AHEAD = 2
-"""How many iterations beyond those that are over here an honest party can speak of: see `netdp.peers.spreads.descent`."""
+"""How many iterations beyond those that are over here an honest party can speak of: see `netdp.families.masked.peer_descent`."""
 PROOFS = 2 + AHEAD
 """How many things that we published in one attempt an honest neighbour can hold: a contribution, steps of three iterations."""
 BEARABLE = 20_000
@@ -55,22 +58,22 @@ BEARABLE = 20_000
 class Party:
     """One party. Feed it `linked`, `lost`, `received` and `tick`; then take what it has to say with `outbox()`."""
 
-    def __init__(self, me: int, terms: Terms, hand: Hand, now: float) -> None:
-        self.me, self.terms, self._hand, self._now, self._born = me, terms, hand, now, now
-        self.outcome: Answer | Ended | None = None
-        self.notes: list[str] = []
-        self.refusals: list[tuple[int, str]] = []
+    def __init__(self, me: int, terms: Terms, desk: Desk, now: float) -> None:
+        self.me, self.terms, self._desk, self._now, self._born = me, terms, desk, now, now
+        self.outcome: SpreadResult | Ended | None = None
+        self.notes: list[Statement] = []
+        self.refusals: list[tuple[int, Statement]] = []
         """Links to be closed, and why."""
         self.heard = self.taken = 0
         """Messages that arrived, and those of them that were taken; a frame that cannot be read counts as one message."""
         self.rejections: Counter[str] = Counter()
-        """The others, by `netdp.peers.rejections.Reason`: heard = taken + all of these."""
+        """The others, by `netdp.peers.exchange.Reason`: heard = taken + all of these."""
         self.evidence: dict[Key, Evidence] = {}
         """Who signed two different things, and both of them."""
-        self.accused: list[tuple[int, str]] = []
+        self.accused: list[tuple[int, Statement]] = []
         """Neighbours that lied about what they hold in our name, and what they said; each once."""
         self._liars: set[int] = set()
-        self.unbearable: list[tuple[int, str]] = []
+        self.unbearable: list[tuple[int, Statement]] = []
         """Neighbours that are not to be read for the study's patience, and why."""
         self._useless: Counter[int] = Counter()
         self._since: dict[int, float] = {}
@@ -93,10 +96,10 @@ class Party:
         self.deadline = now + terms.gather
         self._leave_by = self._stay_until = float("inf")
         self._returned = False  # whether this folder may be an old copy
-        for item in sorted(hand.own(), key=lambda item: item.key):
+        for item in sorted(desk.own(), key=lambda item: item.key):
             self._returned = True
             self._keep(item)
-            if item.key.kind == Kind.STEP:  # it was made when the one before was over
+            if item.key.kind == ItemKind.STEP:  # it was made when the one before was over
                 self._completed[item.key.attempt] = max(self._completed[item.key.attempt], item.key.index - 1)
         if self.attempt == 0 and me < terms.n:
             self._vote(1, tuple(range(terms.n)))
@@ -109,7 +112,7 @@ class Party:
         self._now = now
         self._exchange.link(peer)
         self._done.discard(peer)  # it says so again, if it still is
-        if isinstance(self.outcome, Answer):  # somebody came back and needs us, but it cannot keep us for ever
+        if isinstance(self.outcome, SpreadResult):  # somebody came back and needs us, but it cannot keep us for ever
             self._leave_by = min(max(self._leave_by, now + self.terms.patience), self._stay_until)
         have, proofs = self._exchange.have_for(peer), self._exchange.proofs_for(peer)
         self._exchange.tell(peer, Hello(self.terms.study, self.terms.version, have, *self.terms.formats, proofs))
@@ -128,7 +131,7 @@ class Party:
             link = self._exchange.links.get(peer)
             try:
                 if link is None:
-                    raise Rejected(Reason.LINK, "it came over a link that was given up")
+                    raise Rejected(Reason.LINK, Sentence.OLD_LINK())
                 if not self._hear(peer, link, message):
                     self._burden(peer, 1 + (len(message.keys) // 64 if isinstance(message, Announce | Pull) else 0))
                 self.taken += 1
@@ -141,7 +144,7 @@ class Party:
         """Something arrived from a neighbour that is no message."""
         self._now = now
         self.heard += 1
-        self._reject(peer, Rejected(Reason.FRAME, str(problem)), 1 + size // 10_000)
+        self._reject(peer, Rejected(Reason.FRAME, statement_of(problem)), 1 + size // 10_000)
 
     def _reject(self, peer: int, problem: InvalidValue, weight: int = 1) -> None:
         reason = problem.reason if isinstance(problem, Rejected) else Reason.BODY
@@ -150,7 +153,7 @@ class Party:
         if link is not None:
             link.complaints += 1
             if link.complaints <= COMPLAINTS:
-                self.notes.append(f"ignored from party {peer}: {problem}")
+                self.notes.append(Sentence.IGNORED(peer=peer, problem=statement_of(problem)))
         self._burden(peer, weight)
 
     def _burden(self, peer: int, weight: int) -> None:
@@ -162,8 +165,7 @@ class Party:
         if self._useless[peer] > BEARABLE + honest and all(peer != other for other, _ in self.unbearable):
             self._useless[peer] = 0
             counted = ", ".join(f"{reason}: {count}" for reason, count in sorted(self.rejections.items()))
-            how_long = f"not read for {self.terms.patience:g} s ({counted})"
-            self.unbearable.append((peer, f"it sends nonsense, or the same again and again; {how_long}"))
+            self.unbearable.append((peer, Sentence.FLOOD(seconds=self.terms.patience, counted=counted)))
 
     def _later(self, message: Message) -> int:
         if isinstance(message, Hello):
@@ -210,7 +212,7 @@ class Party:
         signed = [item for key, item in self._held.items() if key.kind.is_signed]
         return signed, {peer: list(items.values()) for peer, items in self._exchange.addressed.items()}
 
-    def resume(self, answer: Answer, signed: list[Item], addressed: Mapping[int, list[Item]]) -> None:
+    def resume(self, answer: SpreadResult, signed: list[Item], addressed: Mapping[int, list[Item]]) -> None:
         """Go on as a party that held this answer before it was stopped: others may wait for what it alone had."""
         for item in signed:
             if item.key not in self._held:
@@ -244,7 +246,7 @@ class Party:
         """How many steps of a training this party has published; None where there are none."""
         if not self.terms.steps:
             return None
-        own = (key.index for key in self._held if key.kind == Kind.STEP and key.author == self.me)
+        own = (key.index for key in self._held if key.kind == ItemKind.STEP and key.author == self.me)
         return max(own, default=0)
 
     def realised(self, attempt: int) -> dict[str, Any]:
@@ -263,7 +265,7 @@ class Party:
             return [u for u in wanted if votes.get(u) != wanted]
         if spread.missing:
             return [u for u in spread.missing if u != self.me]
-        said = {key.author for key in self._held if key.kind == Kind.CONTRIBUTION and key.attempt == self.attempt}
+        said = {key.author for key in self._held if key.kind == ItemKind.CONTRIBUTION and key.attempt == self.attempt}
         if spread.needs_all and (missing := [u for u in spread.roster if u not in said]):
             return missing
         return [u for u in self.terms.neighbours if not self._exchange.is_greeted(u)]
@@ -276,7 +278,9 @@ class Party:
             "attempt": self.attempt,
             "links": sum(link.greeted for link in self._exchange.links.values()),
             "votes": len(self._votes[self.attempt]),
-            "contributions": sum(key.kind == Kind.CONTRIBUTION and key.attempt == self.attempt for key in self._held),
+            "contributions": sum(
+                key.kind == ItemKind.CONTRIBUTION and key.attempt == self.attempt for key in self._held
+            ),
         }
 
     # ── hearing ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -285,14 +289,14 @@ class Party:
         """Do what a message asks; whether it was of any use."""
         if isinstance(message, Hello):
             if link.greeted:
-                raise Rejected(Reason.GREETING, "a second Hello")
+                raise Rejected(Reason.GREETING, Sentence.SECOND_HELLO())
             self._greet(peer, message)
             return True
         if not link.greeted:
-            raise Rejected(Reason.GREETING, f"a {type(message).__name__} before the Hello")
+            raise Rejected(Reason.GREETING, Sentence.BEFORE_HELLO(message=type(message).__name__))
         if isinstance(message, Remark):
             if not ignores_remarks(link.format):
-                raise Rejected(Reason.FRAME, f"something of kind {message.number}, which this format does not have")
+                raise Rejected(Reason.FRAME, Sentence.UNKNOWN_KIND(number=message.number))
             return False
         if isinstance(message, Item):
             if message.key.kind.is_signed and self._plausible(message.key):
@@ -311,8 +315,8 @@ class Party:
             return len(link.pulled) > asked
         mine, new = self.outcome, peer not in self._done
         self._done.add(peer)
-        if new and isinstance(mine, Answer) and message.attempt == mine.attempt and message.digest != mine.digest:
-            self.notes.append(f"party {peer} holds another answer to attempt {mine.attempt}: somebody cheats")
+        if new and isinstance(mine, SpreadResult) and message.attempt == mine.attempt and message.digest != mine.digest:
+            self.notes.append(Sentence.OTHER_ANSWER(peer=peer, attempt=mine.attempt))
         return new
 
     def _greet(self, peer: int, hello: Hello) -> None:
@@ -322,7 +326,7 @@ class Party:
         if format is None:
             problem = refusal(self.terms.formats, theirs, hello.version)
         elif hello.study != self.terms.study:
-            problem = f"it runs another study ({hello.study.hex()[:16]}…, not {self.terms.study.hex()[:16]}…)"
+            problem = Sentence.OTHER_STUDY(theirs=hello.study.hex()[:16], ours=self.terms.study.hex()[:16])
         if problem is not None:
             self.refusals.append((peer, problem))
             self._exchange.unlink(peer, self._now)
@@ -332,7 +336,7 @@ class Party:
         self._greeted.add(peer)
         self._exchange.links[peer].format = format or 0
         self._exchange.greet(peer, knows)
-        if isinstance(self.outcome, Answer):
+        if isinstance(self.outcome, SpreadResult):
             self._exchange.tell(peer, Done(self.outcome.attempt, self.outcome.digest))
 
     def _believe(self, peer: int, hello: Hello) -> None:
@@ -351,18 +355,13 @@ class Party:
                 continue
             if own is not None:
                 raise _two_of_ours(peer, key)
-            if key.kind == Kind.CONTRIBUTION:
+            if key.kind == ItemKind.CONTRIBUTION:
                 if key not in self._claimed:
-                    self.notes.append(
-                        f"party {peer} shows our signature under a contribution to attempt {key.attempt}, which this folder does "
-                        "not know"
-                    )
+                    self.notes.append(Sentence.CONTRIBUTION_UNKNOWN(peer=peer, attempt=key.attempt))
                 self._claimed.add(key)
             elif key.index > self._steps[key.attempt]:
                 if key.index > self._completed[key.attempt] + 1:
-                    self.notes.append(
-                        f"party {peer} shows our signature under step {key.index}, which this folder does not know"
-                    )
+                    self.notes.append(Sentence.STEP_UNKNOWN(peer=peer, index=key.index))
                 self._steps[key.attempt] = key.index
         for key in hello.have:
             if key not in proved and key not in self._held and self._is_published(key) and not self._is_over(key):
@@ -375,19 +374,21 @@ class Party:
     def _accuse(self, peer: int, key: Key) -> None:
         if peer not in self._liars:
             self._liars.add(peer)
-            what = f"{key.kind.name.lower()} {key.index} of ours in attempt {key.attempt}"
-            said = f"{self.terms.name(peer)} says that it holds {what}"
-            self.accused.append((peer, f"{said} and shows no signature of ours: not believed"))
+            name, kind = self.terms.name(peer), key.kind.name.lower()
+            said = Sentence.UNPROVED(name=name, kind=kind, index=key.index, attempt=key.attempt)
+            self.accused.append((peer, said))
 
     def _plausible(self, key: Key) -> bool:
         """Whether an honest party could make such an item: there are finitely many, so nobody can fill our memory."""
         last = 0 if key.kind.is_signed else self.terms.rounds
-        if key.kind == Kind.TOTAL:  # one author may release several tokens
+        if key.kind == ItemKind.TOTAL:  # one author may release several tokens
             last = self.terms.releases - 1
-        if key.kind == Kind.STEP:
+        if key.kind == ItemKind.STEP:
             over = self._completed[key.attempt]
             return self._is_ours(key) and over <= key.index and (key.author == self.me or key.index <= over + AHEAD)
-        authors = self.terms.n if key.kind in (Kind.VOTE, Kind.CONTRIBUTION) else self.terms.n + self.terms.others
+        authors = (
+            self.terms.n if key.kind in (ItemKind.VOTE, ItemKind.CONTRIBUTION) else self.terms.n + self.terms.others
+        )
         return key.author < authors and 1 <= key.attempt <= self.terms.attempts + SPARE and 0 <= key.index <= last
 
     def _is_ours(self, key: Key) -> bool:
@@ -400,7 +401,7 @@ class Party:
 
     def _is_over(self, key: Key) -> bool:
         """Whether it is somebody's step of an iteration that nobody needs any more."""
-        return key.kind == Kind.STEP and self._is_ours(key) and key.index < self._completed[key.attempt]
+        return key.kind == ItemKind.STEP and self._is_ours(key) and key.index < self._completed[key.attempt]
 
     def _take(self, peer: int, item: Item) -> bool:
         """Check an item, keep it, and pass it on; whether it was new."""
@@ -413,22 +414,20 @@ class Party:
         too_long = len(item.body) > self.terms.longest.get(key.kind, -1)
         if not self._plausible(key) or too_long or not self.terms.fits(item):
             reason = Reason.BODY if self._plausible(key) else Reason.KEY
-            raise Rejected(
-                reason, f"{_named(key)} of {len(item.body)} bytes belongs to no attempt or party of this study"
-            )
+            raise Rejected(reason, Sentence.IMPLAUSIBLE(what=_named(key), size=len(item.body)))
         if key.kind.is_signed:
             if not self.terms.verify(item):
-                raise Rejected(Reason.SIGNATURE, f"the signature under {_named(key)} is not its author's")
+                raise Rejected(Reason.SIGNATURE, Sentence.NOT_SIGNED(what=_named(key)))
         elif key.author != peer or peer not in self.terms.neighbours:
-            raise Rejected(Reason.LINK, f"{_named(key)} came over a link of party {peer}")
+            raise Rejected(Reason.LINK, Sentence.WRONG_LINK(what=_named(key), peer=peer))
         elif not self._is_due(key):
-            raise Rejected(Reason.EARLY, f"{_named(key)} is of no attempt that is on its way, or beyond its last round")
-        if key.kind == Kind.VOTE:
+            raise Rejected(Reason.EARLY, Sentence.NOT_DUE(what=_named(key)))
+        if key.kind == ItemKind.VOTE:
             self._check_roster(key.author, roster_of(item.body))
-        if key.author == self.me and key.kind in (Kind.VOTE, Kind.CONTRIBUTION, Kind.STEP):
+        if key.author == self.me and key.kind in (ItemKind.VOTE, ItemKind.CONTRIBUTION, ItemKind.STEP):
             self._returned = True
-            self._hand.adopt(item, self._votes[key.attempt].get(self.me))
-            self.notes.append(f"taken back from party {peer}: our own {key.kind.name.lower()} of attempt {key.attempt}")
+            self._desk.adopt(item, self._votes[key.attempt].get(self.me))
+            self.notes.append(Sentence.TAKEN_BACK(peer=peer, kind=key.kind.name.lower(), attempt=key.attempt))
         self._exchange.arrived(key)
         self._keep(passed := item.passed_on())
         self._exchange.pass_on(passed)
@@ -440,20 +439,20 @@ class Party:
         what = f"a second {key.kind.name.lower()} of party {key.author} for attempt {key.attempt}"
         if key.kind.is_signed:
             if not self.terms.verify(item):
-                raise Rejected(Reason.SIGNATURE, f"{what}, not signed by it")
+                raise Rejected(Reason.SIGNATURE, Sentence.SECOND_UNSIGNED(what=what))
             if key.author == self.me:
                 raise _two_of_ours(peer, key)
             if key not in self.evidence and not self._is_known_cheat(key):
                 self.evidence[key] = Evidence(held, item)
-                self.notes.append(f"refused: {what}; the first stands, both are kept as proof that it cheats")
+                self.notes.append(Sentence.PROVED_CHEAT(what=what))
         elif key.author != peer:
-            raise Rejected(Reason.LINK, f"{_named(key)} came over a link of party {peer}")
-        raise Rejected(Reason.SECOND, f"{what}; the first stands")
+            raise Rejected(Reason.LINK, Sentence.WRONG_LINK(what=_named(key), peer=peer))
+        raise Rejected(Reason.SECOND, Sentence.SECOND(what=what))
 
     def _is_known_cheat(self, key: Key) -> bool:
         """Whether it said two things in some iteration already: one proof is enough, steps may be many and long."""
-        return key.kind == Kind.STEP and any(
-            one.kind == Kind.STEP and one.author == key.author for one in self.evidence
+        return key.kind == ItemKind.STEP and any(
+            one.kind == ItemKind.STEP and one.author == key.author for one in self.evidence
         )
 
     def _is_due(self, key: Key) -> bool:
@@ -464,16 +463,14 @@ class Party:
 
     def _check_roster(self, author: int, roster: Roster) -> None:
         if author not in roster or roster[-1] >= self.terms.n:
-            raise Rejected(Reason.ROSTER, f"party {author} voted for the roster {roster}, which it cannot be part of")
+            raise Rejected(Reason.ROSTER, Sentence.STRANGE_ROSTER(author=author, roster=str(roster)))
         if len(roster) < self.terms.fewest:
-            raise Rejected(
-                Reason.ROSTER,
-                f"party {author} voted for a roster of {len(roster)}; the study allows no fewer than {self.terms.fewest}",
-            )
+            few = Sentence.SMALL_ROSTER(author=author, size=len(roster), fewest=self.terms.fewest)
+            raise Rejected(Reason.ROSTER, few)
 
     def _keep(self, item: Item) -> None:
         key = item.key
-        if key.kind == Kind.TOKEN and self._keeps_last_token(key.attempt):
+        if key.kind == ItemKind.TOKEN and self._keeps_last_token(key.attempt):
             old = self._tokens.get(key.author)
             if old is not None and old.index > key.index:
                 return
@@ -481,18 +478,18 @@ class Party:
                 self._held.pop(old, None)
             self._tokens[key.author] = key
         self._held[key] = item
-        if key.kind == Kind.VOTE:
+        if key.kind == ItemKind.VOTE:
             self._votes[key.attempt][key.author] = roster_of(item.body)
             if key.author == self.me:
                 self.attempt = max(self.attempt, key.attempt)
             elif 1 <= self.attempt == key.attempt - 1 and key.author in self._sealed.get(self.attempt, (key.author,)):
                 # somebody has given up what we still wait for
                 self.deadline = min(self.deadline, self._now + self.terms.patience / 4)
-        elif key.kind == Kind.CONTRIBUTION and key.author == self.me:
+        elif key.kind == ItemKind.CONTRIBUTION and key.author == self.me:
             self._mine[key.attempt] = item
-        elif key.kind == Kind.FALLBACK:
+        elif key.kind == ItemKind.FALLBACK:
             self._fallbacks.add(key.attempt)
-            unsaid = Key(Kind.FALLBACK, key.attempt, self.me) not in self._held  # else we wait for who else is here
+            unsaid = Key(ItemKind.FALLBACK, key.attempt, self.me) not in self._held  # else we wait for who else is here
             if unsaid and key.attempt == self.attempt and self._may_try_again(self._spreads.get(key.attempt)):
                 self.deadline = min(self.deadline, self._now)  # somebody has given it up: say that we are here
 
@@ -503,7 +500,7 @@ class Party:
 
     def _is_passed_on(self, key: Key) -> bool:
         """Whether everybody should get it: all that is signed, but contributions only once their roster is to be flooded."""
-        if key.kind != Kind.CONTRIBUTION:
+        if key.kind != ItemKind.CONTRIBUTION:
             return key.kind.is_signed
         spread = self._spreads.get(key.attempt)
         return spread is not None and spread.passes_on
@@ -511,7 +508,7 @@ class Party:
     # ── deciding ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _vote(self, attempt: int, roster: Roster) -> None:
-        item = self._hand.vote(attempt, roster)
+        item = self._desk.vote(attempt, roster)
         self._keep(item)
         self._exchange.pass_on(item)
 
@@ -528,7 +525,7 @@ class Party:
             mine = votes.get(self.me)
             roster = mine if mine in complete else complete[0]
             self._sealed[attempt] = roster
-            spread = self._spreads[attempt] = self._hand.spread(attempt, roster)
+            spread = self._spreads[attempt] = self._desk.spread(attempt, roster)
             self._completed[attempt] = spread.completed
             self._pass_on_contributions(attempt)
             if self.me >= self.terms.n:
@@ -553,7 +550,7 @@ class Party:
             for peer, item in moves.addressed:
                 self._exchange.send_to(peer, item)
             for key, body in moves.published:
-                item = self._hand.sign(key, body)
+                item = self._desk.sign(key, body)
                 self._keep(item)
                 self._exchange.pass_on(item)
             for key in moves.shown:
@@ -576,7 +573,7 @@ class Party:
         first, self._completed[attempt] = self._completed[attempt], completed
         members = self._sealed[attempt]
         self._exchange.forget(
-            Key(Kind.STEP, attempt, u, index) for index in range(max(first, 1), completed) for u in members
+            Key(ItemKind.STEP, attempt, u, index) for index in range(max(first, 1), completed) for u in members
         )
         # honest neighbours send each step once, most of them when it is known already: that much is no burden
         for peer in self._useless:
@@ -609,9 +606,9 @@ class Party:
         if self._unreturned or not self._has_asked:  # it counts as one of ours: it must come back first
             return
         if len(self._mine) >= self.terms.attempts:
-            self._end(f"all {self.terms.attempts} attempts that the study allows are used up")
+            self._end(Sentence.USED_UP(attempts=self.terms.attempts))
             return
-        item = self._hand.contribute(attempt, roster)
+        item = self._desk.contribute(attempt, roster)
         self._keep(item)
         self._exchange.pass_on(item)
 
@@ -620,10 +617,7 @@ class Party:
         attempt, spread = self.attempt, self._spreads.get(self.attempt)
         if self._unreturned:
             which = ", ".join(map(str, self._unreturned))
-            self._end(
-                f"others hold our contribution to attempt {which}, and this folder does not: it is older than what was sent from "
-                "it, and its ledger lacks what that cost. Put the newer folder back, or enter the study with netdp ledger admit"
-            )
+            self._end(Sentence.CONTRIBUTION_GONE(attempts=which))
             return
         if spread is not None and (late := spread.why_late()) is not None:
             self._end(late)
@@ -633,47 +627,41 @@ class Party:
             return
         if any(later > attempt and self.me not in roster for later, roster in self._sealed.items()):
             if self._listening:
-                self._end(
-                    f"the others went on without this party after attempt {attempt}, and their answer did not come"
-                )
+                self._end(Sentence.LEFT_OUT_UNTOLD(attempt=attempt))
             self._listening = True
             self.deadline = self._now + 2 * self.terms.patience
             return
         if self.me >= self.terms.n:
             if self._listening:
-                self._end(
-                    f"attempt {attempt} of the parties came to nothing" if attempt else "the parties did not come"
-                )
+                self._end(Sentence.NOTHING_CAME(attempt=attempt) if attempt else Sentence.NOBODY_CAME())
             self._listening = True
             self.deadline = self._now + 2 * self.terms.patience
             return
-        if self._may_try_again(spread) and Key(Kind.FALLBACK, attempt, self.me) not in self._held:
+        if self._may_try_again(spread) and Key(ItemKind.FALLBACK, attempt, self.me) not in self._held:
             self._say_here(attempt)
             return
         if spread is None:
             there = tuple(sorted(self._votes[attempt]))
         elif spread.needs_all:
-            there = tuple(sorted(u for u in spread.roster if Key(Kind.CONTRIBUTION, attempt, u) in self._held))
+            there = tuple(sorted(u for u in spread.roster if Key(ItemKind.CONTRIBUTION, attempt, u) in self._held))
         elif self._may_try_again(spread):
-            there = tuple(sorted(u for u in spread.roster if Key(Kind.FALLBACK, attempt, u) in self._held))
+            there = tuple(sorted(u for u in spread.roster if Key(ItemKind.FALLBACK, attempt, u) in self._held))
         else:
             there = spread.roster
         missing = sorted(set(range(self.terms.n)) - set(there))
-        who = f"{len(there)} of {self.terms.n} parties took part in attempt {attempt}"
+        missed, counts = self._some(missing), {"there": len(there), "n": self.terms.n, "attempt": attempt}
         if spread is not None and not spread.needs_all and not self._may_try_again(spread):
-            self._end(f"the way of the numbers broke off after {who}, and this protocol has no second attempt")
+            self._end(Sentence.BROKE_OFF(**counts))
         elif len(there) < self.terms.fewest:
-            self._end(f"{who} (missing: {self._some(missing)}), and the study wants at least {self.terms.fewest}")
+            self._end(Sentence.TOO_FEW(missing=missed, fewest=self.terms.fewest, **counts))
         elif self.me not in there:
-            self._end(f"the others went on without this party after attempt {attempt}")
+            self._end(Sentence.LEFT_OUT(attempt=attempt))
         elif len(self._mine) >= self.terms.attempts:
-            self._end(
-                f"all {self.terms.attempts} attempts that the study allows are used up; missing: {self._some(missing)}"
-            )
+            self._end(Sentence.USED_UP_WITHOUT(attempts=self.terms.attempts, missing=missed))
         elif attempt >= self.terms.attempts + SPARE:
-            self._end(f"{attempt} attempts failed; missing in the last: {self._some(missing)}")
+            self._end(Sentence.ALL_FAILED(attempt=attempt, missing=missed))
         else:
-            self.notes.append(f"attempt {attempt} is given up: {self._some(missing)} missing; attempt {attempt + 1}")
+            self.notes.append(Sentence.GIVEN_UP(attempt=attempt, missing=missed, following=attempt + 1))
             self.deadline = self._now + self.terms.patience
             self._vote(attempt + 1, there)
 
@@ -683,30 +671,30 @@ class Party:
 
     def _say_here(self, attempt: int) -> None:
         """The numbers of this attempt are lost: say that we are still here, and wait for who else is."""
-        item = self._hand.sign(Key(Kind.FALLBACK, attempt, self.me), b"")
+        item = self._desk.sign(Key(ItemKind.FALLBACK, attempt, self.me), b"")
         self._keep(item)
         self._exchange.pass_on(item)
         self.deadline = self._now + self.terms.patience / 4
-        self.notes.append(f"attempt {attempt}: the numbers got lost on their way; who is still here?")
+        self.notes.append(Sentence.NUMBERS_LOST(attempt=attempt))
 
     def _call_for_help(self, attempt: int) -> None:
         """Averaging is stuck: let everybody pass contributions on."""
-        item = self._hand.sign(Key(Kind.FALLBACK, attempt, self.me), b"")
+        item = self._desk.sign(Key(ItemKind.FALLBACK, attempt, self.me), b"")
         self._keep(item)
         self._exchange.pass_on(item)
         self._fall_back(attempt)
         self.deadline = self._now + self.terms.patience
-        self.notes.append(f"attempt {attempt}: averaging is stuck, contributions are passed on instead")
+        self.notes.append(Sentence.STUCK(attempt=attempt))
 
     def _fall_back(self, attempt: int) -> None:
         self._spreads[attempt].fall_back()
         self._pass_on_contributions(attempt)
 
     def _pass_on_contributions(self, attempt: int) -> None:
-        for key in [key for key in self._held if key.kind == Kind.CONTRIBUTION and key.attempt == attempt]:
+        for key in [key for key in self._held if key.kind == ItemKind.CONTRIBUTION and key.attempt == attempt]:
             self._exchange.pass_on(self._held[key])
 
-    def _finish(self, answer: Answer) -> None:
+    def _finish(self, answer: SpreadResult) -> None:
         self.outcome = answer
         self._leave_by = self._now + self.terms.patience
         self._stay_until = self._now + 10 * self.terms.patience
@@ -716,7 +704,7 @@ class Party:
         shown = ", ".join(self.terms.name(u) for u in parties[:6])
         return (shown + (f" and {len(parties) - 6} more" if len(parties) > 6 else "")) or "nobody"
 
-    def _end(self, reason: str) -> None:
+    def _end(self, reason: Statement) -> None:
         for spread in self._spreads.values():
             spread.leave()
         self.outcome = Ended(reason, len(self._mine) + len(self._unreturned))
@@ -724,10 +712,7 @@ class Party:
 
 
 def _two_of_ours(peer: int, key: Key) -> NetdpError:
-    return NetdpError(
-        f"party {peer} holds another {key.kind.name.lower()} of attempt {key.attempt} signed by this very party: "
-        "its keys are in use elsewhere, or its folder was restored from a backup after it had sent; stopped"
-    )
+    return NetdpError(Sentence.TWO_OF_OURS(peer=peer, kind=key.kind.name.lower(), attempt=key.attempt))
 
 
 def _named(key: Key) -> str:

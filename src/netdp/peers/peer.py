@@ -18,26 +18,26 @@ import struct
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from netdp import __version__
 from netdp.errors import InvalidValue, LinkLost, NetdpError
 from netdp.numerics.arrays import FloatArray
+from netdp.peers.desk import STEP, Desk
+from netdp.peers.events import opened_privately
+from netdp.peers.meter import Meter
+from netdp.peers.spread import SpreadResult
+from netdp.peers.study.study import Study
+from netdp.peers.terms import SPARE, Ended, Terms
 
-from .hand import STEP, Pen
+from .events import OutcomeEvent, PeerEvent, ProofEvent, Statement, StatusEvent
 from .identity import Identity
-from .ledger import descent_losses
 from .ledger.entries import CORRECTS, in_force, total
+from .ledger.losses import kind_of
 from .ledger.store import SHUT, Store
-from .log import opened_privately
-from .messages import Announce, Held, Hello, Item, Kind, Message, Pull, decode, encode, roster_of, signed_digest
-from .meter import Meter
+from .messages import Announce, Hello, Item, ItemKind, Message, Pull, decode, encode, roster_of
 from .party import PROOFS, Party
-from .spreads.base import Answer
-from .study import Study
-from .terms import SPARE, Ended, Terms
 from .trace import Trace
 from .transport.base import Clock, Limits, RealClock, Receiver, Transport
 
@@ -52,7 +52,7 @@ KEPT = 16 << 20
 EVERY = 0.1
 """Seconds between two reports of how far the party is; more with many parties, who may all tell the same reader."""
 
-Report = Callable[[dict[str, Any]], None]
+Report = Callable[[PeerEvent], None]
 MakeTransport = Callable[[Receiver], Transport]
 
 
@@ -74,7 +74,7 @@ class Peer:
     """A party of a study, with its links. `await run()` gives its outcome as plain values.
 
     transport   makes the links, given this peer as their receiver
-    report      told about progress, as plain dictionaries
+    report      told about progress (`netdp.peers.events`)
     record      a file to which every frame sent is appended, for audits: 4 bytes receiver, 4 bytes length, the frame
     trace       told of every frame that leaves or comes, for its owner to watch: whose and which messages, without contents
     """
@@ -97,32 +97,9 @@ class Peer:
         self._tell = report or (lambda event: None)
         self.meter = Meter(self._clock.time())
         self._stopping = False
-        pen = self._pen = Pen(identity, study, store, rows)
-        self.me = pen.me
-        self._near = {v: frozenset(study.neighbours(v)) for v in study.neighbours(self.me)}
-        terms = Terms(
-            study=study.hash,
-            n=study.n,
-            neighbours=study.neighbours(self.me),
-            fewest=study.smallest_roster,
-            attempts=study.privacy.attempts,
-            gather=study.timing.gather,
-            patience=study.timing.patience,
-            verify=lambda item: self._proves(Held.of(item)),
-            proves=self._proves,
-            longest=study.running.longest(),
-            rounds=study.running.most_rounds(),
-            releases=study.running.most_releases(),
-            fits=study.running.is_legible,
-            version=__version__,
-            name=lambda u: study.everybody[u],
-            others=len(study.everybody) - study.n,
-            tolerates=study.running.tolerates,
-            steps=study.running.most_steps(),
-            hears=self._hears,
-            grace=study.timing.patience / 2,
-        )
-        self._cards = study.cards
+        desk = self._desk = Desk(identity, study, store, rows)
+        self.me = desk.me
+        terms = Terms(study, self.me)
         self._gather = GATHER if study.n <= 64 else 5 * GATHER
         self._every = EVERY * max(1.0, study.n / 20)
         self._links: dict[int, _Link] = {}
@@ -132,7 +109,7 @@ class Peer:
         self._computing: asyncio.Task[None] | None = None
         self._record = None if record is None else _private(record)
         self._trace = trace
-        self.party = Party(self.me, terms, pen, self._clock.time())
+        self.party = Party(self.me, terms, desk, self._clock.time())
         self._outcome: dict[str, Any] | None = None
         self._unread_until: dict[int, float] = {}
         self._accused = 0
@@ -151,7 +128,7 @@ class Peer:
         self._do(lambda: self.party.linked(peer, self._clock.time()))
         self._report({"event": "linked", "peer": self.study.everybody[peer]})
 
-    def lost(self, peer: int, reason: str) -> None:
+    def lost(self, peer: int, reason: Statement) -> None:
         """A link is gone."""
         self._forget(peer)
         self._do(lambda: self.party.lost(peer, self._clock.time()))
@@ -189,7 +166,7 @@ class Peer:
                 self._do(lambda: self.party.tick(self._clock.time()))
                 if self._outcome is not None and not told:
                     told = True
-                    self._report({"event": "outcome", **self._brief(self._outcome)})
+                    self._report(cast(OutcomeEvent, {"event": "outcome", **self._brief(self._outcome)}))
                 if self._outcome is not None and self.party.may_leave:
                     return self._outcome
                 if self._stopping:
@@ -218,7 +195,7 @@ class Peer:
         """The outcome as plain values, if there is one by now."""
         return self._outcome
 
-    def _report(self, event: dict[str, Any]) -> None:
+    def _report(self, event: PeerEvent) -> None:
         self.meter.event(event, self._clock.time())
         self._tell(event)
 
@@ -277,12 +254,14 @@ class Peer:
             self._changed.set()
         if (now := self._clock.time()) >= self._told + self._every:
             self._told = now
-            self._report({"event": "status", **self._status()})
+            self._report(cast(StatusEvent, {"event": "status", **self._status()}))
 
     def _is_awaited(self, to: int, message: Message) -> bool:
         """Whether it announces a step that this neighbour cannot have from its author."""
-        steps = [key.author for key in message.keys if key.kind == Kind.STEP] if isinstance(message, Announce) else []
-        return any(author == self.me or not self._hears(to, author) for author in steps)
+        steps = (
+            [key.author for key in message.keys if key.kind == ItemKind.STEP] if isinstance(message, Announce) else []
+        )
+        return any(author == self.me or not self.party.terms.hears(to, author) for author in steps)
 
     def _status(self) -> dict[str, Any]:
         """How far the party is; of a training also what it has sent, and for whom it waits."""
@@ -342,25 +321,16 @@ class Peer:
         if link is not None and link.task is not None:
             link.task.cancel()
 
-    def _hears(self, peer: int, author: int) -> bool:
-        """Whether a neighbour is linked to an author too."""
-        return author in self._near[peer]
-
-    def _proves(self, held: Held) -> bool:
-        """Whether the author of an item signed it."""
-        message = signed_digest(self.study.hash, held.key, held.digest)
-        return self._cards[held.key.author].verify(message, held.signature)
-
     # ── what came of it ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _conclude(self, outcome: Answer | Ended) -> dict[str, Any]:
+    def _conclude(self, outcome: SpreadResult | Ended) -> dict[str, Any]:
         """The outcome as plain values, kept in the folder; the loss recomputed from what was really contributed."""
         study, names = self.study, self.study.names
         told: dict[str, Any] = {"study": study.name, "hash": study.hash.hex(), "party": study.everybody[self.me]}
         if isinstance(outcome, Ended):
             told |= {"ok": False, "reason": outcome.reason, "contributed": outcome.contributed}
         else:
-            answer = study.answer(outcome.total.tolist(), len(outcome.roster))
+            answer = study.answer(outcome.total, len(outcome.roster))
             told |= {
                 "ok": True,
                 "answer": answer,
@@ -378,7 +348,7 @@ class Peer:
         told["sent"] = sorted([*self.party.sent])
         told["rejections"] = dict(self.party.rejections)
         told["evidence"] = [evidence.to_dict(study) for evidence in self.party.evidence.values()]
-        if isinstance(outcome, Answer):
+        if isinstance(outcome, SpreadResult):
             kept = {key: value for key, value in told.items() if key != "sent"}
             self.store.set_result(study.hash, kept | {"resume": _packed(outcome, *self.party.holdings())})
         return told
@@ -387,7 +357,7 @@ class Peer:
         """Tell the owner who signed two things, with the proof; it may come after the answer, and is kept beside it."""
         found = [evidence.to_dict(self.study) for evidence in self.party.evidence.values()]
         for one in found[self._accused :]:
-            self._report({"event": "evidence", "peer": one["party"], **one})
+            self._report(cast(ProofEvent, {"event": "evidence", "peer": one["party"], **one}))
         self._accused = len(found)
         if self._outcome is not None:
             self._outcome["evidence"] = found
@@ -401,7 +371,7 @@ class Peer:
         """Enter what attempts really cost, where that is more than was promised; which ones that were, now or in earlier runs."""
         for attempt, (vote, _) in self.store.votes(self.study.hash).items():
             realised = self.party.realised(attempt)
-            answered = isinstance(outcome := self.party.outcome, Answer) and outcome.attempt == attempt
+            answered = isinstance(outcome := self.party.outcome, SpreadResult) and outcome.attempt == attempt
             if not realised and not answered:
                 realised = {
                     "unheard": True
@@ -411,11 +381,11 @@ class Peer:
             roster = roster_of(vote)
             loss = self.study.running.recomputed(attempt, roster, self.me, realised)
             if loss is not None:
-                self._pen.correct(attempt, roster, loss, realised)
+                self._desk.correct(attempt, roster, loss, realised)
             self.store.set_ended(self.study.hash, attempt)
         entered = self.store.entries_of(self.study.hash)
         # a training that broke off cost less than was entered
-        worse = [entry.attempt for entry in entered if entry.loss["kind"] != descent_losses.KIND]
+        worse = [entry.attempt for entry in entered if kind_of(entry.loss).broken_off(entry.loss, 0) is None]
         return sorted({attempt % CORRECTS for attempt in worse if attempt > CORRECTS})
 
     def _brief(self, outcome: dict[str, Any]) -> dict[str, Any]:
@@ -458,7 +428,7 @@ def published_words(contributions: int, steps: int | None = None) -> str:
     return "once" if contributions == 1 else f"{contributions} times"
 
 
-def _packed(answer: Answer, signed: list[Item], addressed: dict[int, list[Item]]) -> dict[str, Any]:
+def _packed(answer: SpreadResult, signed: list[Item], addressed: dict[int, list[Item]]) -> dict[str, Any]:
     """What a party that holds the answer needs to serve the others after a restart, as plain values."""
     if sum(len(item.body) for item in signed) > KEPT:
         signed = [item for item in signed if len(item.body) <= KEPT // 1000]
@@ -478,9 +448,9 @@ def _packed(answer: Answer, signed: list[Item], addressed: dict[int, list[Item]]
     }
 
 
-def _unpacked(kept: dict[str, Any]) -> tuple[Answer, list[Item], dict[int, list[Item]]]:
+def _unpacked(kept: dict[str, Any]) -> tuple[SpreadResult, list[Item], dict[int, list[Item]]]:
     total = np.frombuffer(base64.b64decode(kept["total"]), dtype="<f8").astype(np.float64)
-    answer = Answer(kept["attempt"], tuple(kept["roster"]), total, bytes.fromhex(kept["digest"]))
+    answer = SpreadResult(kept["attempt"], tuple(kept["roster"]), total, bytes.fromhex(kept["digest"]))
     signed, single = (decode(base64.b64decode(kept[key])) for key in ("signed", "single"))
     items = [message for message in signed if isinstance(message, Item)]
     addressed = {int(peer): [single[place] for place in places] for peer, places in kept["for"].items()}
@@ -500,7 +470,7 @@ def _private(path: Path) -> Any:
 def _is_urgent(message: Message) -> bool:
     """Whether somebody waits for just this message."""
     if isinstance(message, Item):
-        return message.key.kind not in (Kind.VOTE, Kind.CONTRIBUTION, Kind.FALLBACK)
+        return message.key.kind not in (ItemKind.VOTE, ItemKind.CONTRIBUTION, ItemKind.FALLBACK)
     return isinstance(message, Hello | Pull)
 
 
@@ -530,11 +500,12 @@ def prepare(
     trace: Trace | None = None,
 ) -> Peer:
     """A peer that may take part: everything that can be checked before the first link is. Refuses with the reason."""
-    from .alone import alone, check_memory, mark_used
-    from .ledger.carrying import check_may_run
-    from .ledger.policy import Policy
+    from netdp.peers.identity import alone, check_memory, mark_used
+    from netdp.peers.ledger.continuity import check_may_run
+    from netdp.peers.study.planning import check_paid, unheld_words
+
+    from .ledger.policy import OwnerPolicy
     from .study import signatures
-    from .study.in_two import check_paid, unheld_words
     from .transport.grpc import GrpcTransport
 
     identity = Identity.load(home)
@@ -548,7 +519,7 @@ def prepare(
     if me < study.n:
         if data is None:
             raise InvalidValue(f"{identity.card.name} is a party of {study.name!r} and needs its data; give the file")
-        rows, policy = study.task.rows(data), Policy.read(home / "policy.toml")
+        rows, policy = study.task.rows(data), OwnerPolicy.read(home / "policy.toml")
     elif data is not None:
         raise InvalidValue(
             f"{identity.card.name} is the curator of {study.name!r} and has no data in it; leave {data} out"

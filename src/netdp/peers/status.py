@@ -1,13 +1,14 @@
 """What a peer is doing, for its owner: a small file in its home, replaced whole, and what can be said of it from outside.
 
 A running peer writes `status.json` (mode 600) about once a second if anything changed, and every `BEAT` seconds if not. It
-holds names of parties, numbers and words of a closed list (`netdp.peers.reasons`): no values, no answers, no keys.
+holds names of parties, numbers and words of a closed list (`netdp.peers.events`): no values, no answers, no keys.
 
 **Running or not** is not what the file says but who holds the lock of the home: the system gives that back when a process
 dies, however it dies. So `look` can tell a peer that runs, one that runs but has not written for a while (stopped, swapped
 out, or busy), one that ended in order, and one that was killed; of the last two it tells the last known state.
 
-The file is a convenience. If it cannot be written (full disk) the peer goes on without.
+The file is a convenience. If it cannot be written (full disk) the peer goes on without. `Followers` writes it beside a log and a
+trace, where these are wanted.
 """
 
 from __future__ import annotations
@@ -20,15 +21,24 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .log import fields_of
+from netdp import __version__
+from netdp.peers.events import PeerEvent, Statement, fields_of
+
+if TYPE_CHECKING:
+    from netdp.peers.events import Log
+    from netdp.peers.peer import Peer
+    from netdp.peers.trace import Trace
 
 FILE = "status.json"
+
 BEAT = 10.0
 """Seconds after which the file is written again though nothing changed."""
+
 LATE = 6 * BEAT
 """Seconds without a word after which a running peer is called silent."""
+
 SHOWN = 8
 """Names that are listed; of more, how many."""
 
@@ -63,9 +73,9 @@ class Standing:
         }  # fmt: skip
         self.write()
 
-    def __call__(self, event: Mapping[str, Any]) -> None:
+    def __call__(self, event: PeerEvent) -> None:
         """What the peer reports."""
-        kind, state = str(event["event"]), self.state
+        kind, state = event["event"], self.state
         fields = fields_of(event, {*state.get("linked", ()), *state.get("unlinked", ())})
         moment = round(self._now(), 3)
         if kind == "listening":
@@ -100,11 +110,11 @@ class Standing:
         self.state |= {"waiting": shown, "waiting_more": len(waiting) - len(shown), "contributed": contributed}
         self.write(lazily=True)
 
-    def end(self, code: int, contributed: int, reason: str | None = None) -> None:
+    def end(self, code: int, contributed: int, reason: Statement | None = None) -> None:
         """The last word: with which exit status, after how many contributions, and why."""
         self.state |= {"phase": "ended", "exit": code, "contributed": contributed, "ended": round(self._now(), 3)}
         if reason is not None:
-            self.state["reason"] = fields_of({"event": "failed", "reason": reason}).get("reason", "other")
+            self.state["reason"] = reason.code
         self.write()
 
     def _progress(self, fields: dict[str, Any]) -> None:
@@ -311,4 +321,70 @@ def _ago(moment: Any, now: float) -> str:
     return "at an unknown time" if not isinstance(moment, int | float) else f"{_span(now - moment)} ago"
 
 
-__all__ = ["Look", "Standing", "lines", "look"]
+class Followers:
+    """Everybody who writes down what a peer reports. Give it to the peer as its `report`."""
+
+    def __init__(self, standing: Standing, log: Log | None = None, trace: Trace | None = None) -> None:
+        self.standing, self.log, self.trace = standing, log, trace
+        self.began = time.monotonic()
+
+    @property
+    def _lines(self) -> list[Callable[[PeerEvent], None]]:
+        return [one for one in (self.log, self.trace) if one is not None]
+
+    def __call__(self, event: PeerEvent) -> None:
+        self.standing(event)
+        for write in self._lines:
+            write(event)
+            if event["event"] == "outcome" and (spent := event.get("spent")):
+                for size, epsilon in spent["epsilon"].items():
+                    write({
+                        "event": "spent", "contributions": spent["contributions"], "epsilon": epsilon, "against": int(size),
+                        "delta": spent["delta"],
+                    })  # fmt: skip
+
+    def begin(self, peer: Peer) -> None:
+        """The peer is made: say who it is."""
+        study, name = peer.study, peer.identity.card.name
+        neighbours = [study.everybody[u] for u in study.neighbours(peer.me)]
+        self.standing.begin(name, study.name, study.hash, neighbours)
+        if self.log is not None:
+            self.log.about(name, study.hash, study.everybody)
+        self({
+            "event": "starting", "version": __version__, "parties": study.n, "neighbours": len(neighbours),
+            "contributed": contributed(peer), "starts": self.standing.starts,
+        })  # fmt: skip
+
+    def refresh(self, peer: Peer) -> None:
+        """How far it is, for whom it waits."""
+        waiting = [peer.study.everybody[u] for u in peer.party.waiting_for]
+        self.standing.refresh(peer.party.status, waiting, contributed(peer))
+
+    def close(self, reason: Statement | None = None) -> None:
+        """It did not begin."""
+        for write in self._lines:
+            if reason is not None:
+                write({"event": "failed", "reason": reason})
+        self._close()
+
+    def end(self, code: int, entries: int, reason: Statement | None = None) -> None:
+        """It is over."""
+        if reason is not None:
+            self({"event": "failed", "reason": reason})
+        self({
+            "event": "stopped", "exit": code, "contributed": entries, "seconds": time.monotonic() - self.began,
+        })  # fmt: skip
+        self.standing.end(code, entries, reason)
+        self._close()
+
+    def _close(self) -> None:
+        for one in (self.log, self.trace):
+            if one is not None:
+                one.close()
+
+
+def contributed(peer: Peer) -> int:
+    """How often this party has published in its study."""
+    from netdp.peers.ledger.entries import CORRECTS
+
+    return sum(entry.attempt < CORRECTS for entry in peer.store.entries_of(peer.study.hash))

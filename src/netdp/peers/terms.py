@@ -1,14 +1,18 @@
-"""What a party must be told of a study, what it can ask its owner's hand to do, and how it may end."""
+"""What a party asks of its study, and how a study may end."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-from .messages import Held, Item, Key, Kind
-from .spreads.base import Spread
-from .versions import NEWEST, OLDEST, Range
+from netdp import __version__
+from netdp.peers.events import Statement
+from netdp.peers.messages import NEWEST, OLDEST, Held, Item, ItemKind, Range, signed_digest
+
+if TYPE_CHECKING:
+    from netdp.peers.study.study import Study
 
 SPARE = 8
 """How many attempts may fail before anybody contributes, beyond those that the study allows."""
@@ -16,77 +20,117 @@ SPARE = 8
 Roster = tuple[int, ...]
 
 
-@dataclass(frozen=True)
 class Terms:
-    """What a party must know of a study to take part in it."""
+    """A study as one party must know it to take part; all of it is asked of the study, nothing is stated a second time."""
 
-    study: bytes
-    """Its hash."""
-    n: int
-    """How many parties there are: their numbers come first."""
-    neighbours: tuple[int, ...]
-    fewest: int
-    """The smallest roster allowed."""
-    attempts: int
-    """How often a party may contribute in all."""
-    gather: float
-    """Seconds that the first attempt waits for everybody."""
-    patience: float
-    """Seconds without the end of an attempt after which it is given up."""
-    verify: Callable[[Item], bool]
-    """Whether an item was signed by its author."""
-    proves: Callable[[Held], bool]
-    """Whether there is such an item: whether the signature is its author's."""
-    longest: Mapping[Kind, int]
-    """Bytes: no honest item of a kind has a longer body."""
-    rounds: int
-    """No honest state or token has a larger index."""
-    releases: int = 1
-    """How many totals one author may release."""
-    fits: Callable[[Item], bool] = lambda item: True
-    """Whether a body can be read at all: if not, its author has said nothing."""
-    version: str = ""
+    version = __version__
     formats: Range = (OLDEST, NEWEST)
     """Of the wire, the oldest and the newest that this party speaks."""
-    name: Callable[[int], str] = str
-    """What a party is called, for people."""
-    others: int = 0
-    """How many take part besides the parties (a curator): their numbers come after."""
-    tolerates: bool = False
-    """Whether an attempt in which numbers got lost on their way may be followed by another one."""
-    steps: int = 0
-    """In how many iterations a party publishes, where there are any: no honest step has a larger index."""
-    hears: Callable[[int, int], bool] = lambda peer, author: False
-    """Whether a neighbour is linked to an author too."""
-    grace: float = 1.0
-    """Seconds to wait for the neighbours' word before a first contribution, if some of them cannot be reached."""
 
+    def __init__(self, study: Study, me: int) -> None:
+        self._study, self._kind, self._me = study, study.running, me
+        self.fits = self._kind.is_legible
+        """Whether a body can be read at all: if not, its author has said nothing."""
 
-class Hand(Protocol):
-    """What a party signs and draws. Everything returned is durable: asked again, even by another process, it is the same."""
+    @property
+    def study(self) -> bytes:
+        """Its hash."""
+        return self._study.hash
 
-    def own(self) -> list[Item]:
-        """Votes and contributions made so far."""
+    @property
+    def n(self) -> int:
+        """How many parties there are: their numbers come first."""
+        return self._study.n
 
-    def vote(self, attempt: int, roster: Roster) -> Item:
-        """Vote for a roster; refuses a second one for the same attempt."""
+    @property
+    def others(self) -> int:
+        """How many take part besides the parties (a curator): their numbers come after."""
+        return len(self._study.everybody) - self.n
 
-    def contribute(self, attempt: int, roster: Roster) -> Item:
-        """Draw noise, write it down with its cost, and return what is published."""
+    def name(self, u: int) -> str:
+        """What a participant is called, for people."""
+        return self._study.everybody[u]
 
-    def adopt(self, item: Item, roster: Roster | None) -> None:
-        """Take an own vote or contribution, which others hold and this machine has forgotten, for what was said."""
+    @cached_property
+    def neighbours(self) -> tuple[int, ...]:
+        """Whom this party is linked to."""
+        return self._study.neighbours(self._me)
 
-    def sign(self, key: Key, body: bytes) -> Item:
-        """Sign something that follows from what was published."""
+    @cached_property
+    def _near(self) -> dict[int, frozenset[int]]:
+        return {v: frozenset(self._study.neighbours(v)) for v in self.neighbours}
 
-    def spread(self, attempt: int, roster: Roster) -> Spread:
-        """How contributions of this attempt become the answer."""
+    def hears(self, peer: int, author: int) -> bool:
+        """Whether a neighbour is linked to an author too."""
+        return author in self._near[peer]
+
+    # ── attempts and time ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def fewest(self) -> int:
+        """The smallest roster allowed."""
+        return self._study.smallest_roster
+
+    @property
+    def attempts(self) -> int:
+        """How often a party may contribute in all."""
+        return self._study.privacy.attempts
+
+    @property
+    def tolerates(self) -> bool:
+        """Whether an attempt in which numbers got lost on their way may be followed by another one."""
+        return self._kind.tolerates
+
+    @property
+    def gather(self) -> float:
+        """Seconds that the first attempt waits for everybody."""
+        return self._study.timing.gather
+
+    @property
+    def patience(self) -> float:
+        """Seconds without the end of an attempt after which it is given up."""
+        return self._study.timing.patience
+
+    @property
+    def grace(self) -> float:
+        """Seconds to wait for the neighbours' word before a first contribution, if some of them cannot be reached."""
+        return self.patience / 2
+
+    # ── what honest parties send ──────────────────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def longest(self) -> Mapping[ItemKind, int]:
+        """Bytes: no honest item of a kind has a longer body."""
+        return self._kind.longest()
+
+    @cached_property
+    def rounds(self) -> int:
+        """No honest state or token has a larger index."""
+        return self._kind.most_rounds()
+
+    @cached_property
+    def releases(self) -> int:
+        """How many totals one author may release."""
+        return self._kind.most_releases()
+
+    @cached_property
+    def steps(self) -> int:
+        """In how many iterations a party publishes, where there are any: no honest step has a larger index."""
+        return self._kind.most_steps()
+
+    def verify(self, item: Item) -> bool:
+        """Whether an item was signed by its author."""
+        return self.proves(Held.of(item))
+
+    def proves(self, held: Held) -> bool:
+        """Whether there is such an item: whether the signature is its author's."""
+        message = signed_digest(self.study, held.key, held.digest)
+        return self._study.cards[held.key.author].verify(message, held.signature)
 
 
 @dataclass(frozen=True)
 class Ended:
     """The study ended without an answer: why, and how often this party had contributed."""
 
-    reason: str
+    reason: Statement
     contributed: int

@@ -1,6 +1,6 @@
 """What a party sent to whom and got from whom, while it happens: a small file in its home, for its owner to watch.
 
-A line of `trace.jsonl` is a line of the log (`netdp.peers.log`): what the peer reports, and beside that one line for every frame
+A line of `trace.jsonl` is a line of the log (`netdp.peers.events`): what the peer reports, and beside that one line for every frame
 that left or came,
 
     {"time": …, "party": "ash", …, "event": "sent", "peer": "elm", "items": [["contribution", 1, 4, 0], …], "words": {"done": 1}}
@@ -24,20 +24,19 @@ import contextlib
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from netdp.errors import NetdpError
-
-from .log import LISTED, Log, RotatingFile
-from .messages import Item, Message
-from .meter import kind_of
+from netdp.peers.events import LISTED, Log, PeerEvent, RotatingFile
+from netdp.peers.messages import Item, Message, kind_of
 
 if TYPE_CHECKING:
-    from .study import Study
+    from netdp.peers.study.study import Study
 
 FILE, STUDY = "trace.jsonl", "traced-study.toml"
+
 SIZE, KEPT = 4 << 20, 1
 """Bytes after which the file is moved aside, and how many old ones are kept."""
 
@@ -62,7 +61,7 @@ class Trace:
                 file.write(study.text)
             os.replace(fresh, path)
 
-    def __call__(self, event: Mapping[str, Any]) -> None:
+    def __call__(self, event: PeerEvent) -> None:
         """What the peer reports."""
         if self._log is not None:
             self._log(event)
@@ -83,6 +82,3 @@ class Trace:
         """Nothing more will be written."""
         if self._log is not None:
             self._log.close()
-
-
-__all__ = ["FILE", "STUDY", "Trace"]

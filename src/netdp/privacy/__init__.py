@@ -8,24 +8,26 @@ Nothing here knows about graphs or protocols. Numbers err on the safe side: ε a
 4.8866
 """
 
-from netdp.privacy.adjacency import Adjacency
 from netdp.privacy.curve import Curve
-from netdp.privacy.curves import DEFAULT_ORDERS, GaussianCurve, ProfileCurve, RenyiCurve, compose
-from netdp.privacy.found import Found, entry
+from netdp.privacy.curves import GaussianCurve, SharedCurve, compose, everywhere
+from netdp.privacy.filters import Filter, Odometer
 from netdp.privacy.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu, gaussian_tradeoff
-from netdp.privacy.guarantee import Claim, Guarantee, Unit, weakest
-from netdp.privacy.observers import Observers
-from netdp.privacy.shared import SharedCurve, everywhere
+from netdp.privacy.guarantee import Adjacency, Claim, Guarantee, Unit, weakest
+from netdp.privacy.observers import Found, Observers, entry
+from netdp.privacy.profile import ProfileCurve
+from netdp.privacy.renyi import DEFAULT_ORDERS, RenyiCurve
 
 __all__ = [
     "DEFAULT_ORDERS",
     "Adjacency",
     "Claim",
     "Curve",
+    "Filter",
     "Found",
     "GaussianCurve",
     "Guarantee",
     "Observers",
+    "Odometer",
     "ProfileCurve",
     "RenyiCurve",
     "SharedCurve",

@@ -1,4 +1,9 @@
-"""A privacy statement with all it depends on: about whom, against whom, how sure, assuming what."""
+"""A privacy statement with all it depends on: about whom, against whom, how sure, assuming what, and for which neighbouring inputs.
+
+Numbers for different relations of neighbours cannot be compared or composed as they stand, so every guarantee in netdp carries
+its relation (Dwork, Roth, *The Algorithmic Foundations of Differential Privacy*, 2014, section 2.3; zero-out: Kairouz et al.,
+*Practical and Private (Deep) Learning without Sampling or Shuffling*, 2021).
+"""
 
 from __future__ import annotations
 
@@ -10,17 +15,63 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from netdp.display import shown
 from netdp.errors import InvalidValue, Unsupported
-from netdp.graphs import Graph
+from netdp.graphs.graph import Graph
 from netdp.numerics.arrays import FloatArray, frozen, jsonable, sealed
 from netdp.numerics.checks import check_losses
-from netdp.privacy.adjacency import Adjacency
 from netdp.privacy.curve import Curve
 from netdp.privacy.curves import GaussianCurve
-from netdp.privacy.found import Found
-from netdp.privacy.observers import Observers
-from netdp.privacy.readable import readable
-from netdp.shown import shown
+from netdp.privacy.observers import Found, Observers
+from netdp.privacy.wording import readable
+
+
+class Adjacency(StrEnum):
+    """The neighbouring relation of a guarantee.
+
+    >>> Adjacency("replace") is Adjacency.REPLACE
+    True
+    >>> print(Adjacency.ZERO_OUT.meaning)
+    one user's whole data is replaced by a null contribution; who takes part is known
+    """
+
+    REPLACE = "replace"
+    """The default: user level. One user's *whole* data (every contribution it ever makes) is replaced by any
+    other admissible data; the set of users is the same and public. A contribution moves by at most Δ, the
+    diameter."""
+
+    ZERO_OUT = "zero-out"
+    """One user's whole data is replaced by a null contribution (zero). The set of users stays public. A
+    contribution moves by at most its norm bound, half the diameter of the ball: μ is up to twice as small as
+    under REPLACE."""
+
+    ADD_REMOVE = "add-remove"
+    """One user with all its data joins or leaves. Whether the user takes part is itself protected, so the
+    number of users must not be read off the view. Where single records are protected: one record joins or leaves
+    a party's data, so the number of records must not be read off the view; the parties are public."""
+
+    @property
+    def meaning(self) -> str:
+        """One plain clause for reports."""
+        return _ADJACENCY_MEANING[self]
+
+    @property
+    def meaning_for_records(self) -> str:
+        """The same where single records are protected: the clause for reports."""
+        return _OF_RECORDS[self]
+
+
+_ADJACENCY_MEANING = {
+    Adjacency.REPLACE: "one user's whole data is replaced by any other data (user level)",
+    Adjacency.ZERO_OUT: "one user's whole data is replaced by a null contribution; who takes part is known",
+    Adjacency.ADD_REMOVE: "one user with all its data joins or leaves",
+}
+
+_OF_RECORDS = {
+    Adjacency.REPLACE: "one record of one party is replaced by any other record",
+    Adjacency.ZERO_OUT: "one record of one party is replaced by a null contribution",
+    Adjacency.ADD_REMOVE: "one record of one party is added or removed; which parties take part is public",
+}
 
 E = TypeVar("E", bound=Enum)
 

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 from netdp.errors import InvalidValue
 from netdp.numerics.arrays import UNIT, FloatArray, frozen, jsonable, scalar_or_array
 from netdp.numerics.checks import as_floats, check_delta, check_epsilon, check_times, first
-from netdp.privacy._losses import LARGEST, Composition, LossGrid, default_step
 from netdp.privacy.curve import Curve
+from netdp.privacy.losses import LARGEST, Composition, LossGrid, default_step
 
 _MOST_CELLS = 1 << 22
 
@@ -139,7 +139,7 @@ class ProfileCurve(Curve):
         `discretization` is the spacing of the grid of losses (and of the ε of the result). By default it is
         one on which a few given points fall exactly, so that randomized response composes without loss, and
         otherwise 1e-4, bounded to between 1024 and 32768 cells. Proof and error bounds:
-        netdp.privacy._losses.
+        netdp.privacy.losses.
         """
         if not isinstance(other, ProfileCurve):
             raise self._unlike(other)

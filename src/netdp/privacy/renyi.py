@@ -4,16 +4,10 @@ A view is (α, r)-RDP if the Rényi divergence of order α between its two laws,
 (Mironov, *Rényi Differential Privacy*, CSF 2017). Each order α > 1 proves, for every δ,
 
     ε ≤ r + log((α − 1)/α) − (log δ + log α)/(α − 1),
-    δ ≤ exp((α − 1)(r − ε)) · (1 − 1/α)^α / (α − 1)
+    δ ≤ exp((α − 1)(r − ε)) · (1 − 1/α)^α / (α − 1),
 
-(Canonne, Kamath, Steinke, *The Discrete Gaussian for Differential Privacy*, 2020, Proposition 12; Balle et
-al., *Hypothesis Testing Interpretations and Rényi Differential Privacy*, AISTATS 2020). And because the
-divergence grows with its order, r also bounds the Kullback–Leibler divergence, so that
-
-    δ ≤ δ(0) ≤ min(√(r/2), √(1 − e^{−r}))
-
-(Pinsker; Bretagnolle, Huber 1979). Every order gives a valid bound, so the least over any set of orders is
-sound, and an inexact search for the best order costs accuracy, never soundness.
+and r bounds δ(0) as well. Every order gives a valid bound, so an inexact search for the best order costs accuracy, never soundness.
+See docs/proofs/privacy.md#renyi-profile.
 """
 
 from __future__ import annotations
@@ -52,7 +46,7 @@ def _order_epsilon(
     return out
 
 
-def _order_log_delta(
+def order_log_delta(
     excess: FloatArray | float, log_excess: FloatArray | float, r: FloatArray, epsilon: FloatArray
 ) -> FloatArray:
     """log δ from one order α = 1 + excess, plus the rounding error it may have.
@@ -204,7 +198,7 @@ class RenyiCurve(Curve):
             assert self._values is not None
             log_delta = np.zeros(np.broadcast_shapes(self.shape, finite.shape))
             for i, excess in enumerate(self._orders - 1):
-                bound = _order_log_delta(excess, np.log(excess), self._values[..., i], finite)
+                bound = order_log_delta(excess, np.log(excess), self._values[..., i], finite)
                 log_delta = np.minimum(log_delta, bound)
             largest = np.min(self._values, axis=-1)
             free = _free_delta(largest)
@@ -291,4 +285,4 @@ def _linear_log_delta(rho: FloatArray, epsilon: FloatArray) -> FloatArray:
     high = np.maximum(0.0, np.minimum(np.log(epsilon + 1) - np.log(2 * rho), 300.0))
     t = increasing_root(slope, low, high, high)
     s = np.exp(t)
-    return _order_log_delta(s, t, (1 + s) * rho, epsilon)
+    return order_log_delta(s, t, (1 + s) * rho, epsilon)

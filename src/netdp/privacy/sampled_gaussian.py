@@ -1,58 +1,234 @@
 """The sampled Gaussian mechanism, many times: the certified loss of sums that hold what is protected only at times.
 
 One release is N(0, 1) noise around a value of length at most r = 1/multiplier, which is there with a secret probability q
-and else absent (zero). Proofs: docs/guarantees.md#sampled-descent.
-
-**One release, one pair of laws on a line.** Three pairs dominate every release, at every ε and adaptively:
+and else absent (zero). Three pairs of laws on a line dominate every release, at every ε and adaptively:
 
     removed    P = (1−q)N(0,1) + qN(r,1)     Q = N(0,1)                    one more than the neighbour has
     added      P = N(0,1)                    Q = (1−q)N(0,1) + qN(r,1)     one less
     replaced   P = (1−q)N(0,1) + qN(r,1)     Q = (1−q)N(0,1) + qN(−r,1)    one value or another
 
-*Proof.* Let x, x′ be vectors of length at most r and A an event, N_0(A) = Φ(s). By Neyman and Pearson N_x(A) ≤ Φ(s + r)
-and N_{x′}(A) ≥ Φ(s − r), and the half line {z ≥ −s} attains all three for x = r, x′ = −r. P(A) − αQ(A) is linear in these,
-increasing in N_x(A), decreasing in N_{x′}(A). So no event tells more than some half line does. ∎ What is dominated stays
-so under adaptive composition (Zhu, Dong, Wang 2022, Theorem 10). Whether something was added or removed is the same in all
-releases, so the loss is the larger of the two composed curves, not the curve of the larger one.
-
-**Onto a grid.** In each of the three the loss l(x) = log dP/dQ is monotone in x, with an inverse in closed form. Cells
-between neighbouring losses l_j, l_j + d have mass p under P and u under Q, differences of normal distribution functions.
-Mass p is put on the two ends such that both p and u are kept (Doroshenko et al. 2022): b = (p − u·e^{l_j})/(1 − e^{−d}) on
-the upper one. *Mass moved to a larger loss only adds*: δ(ε) = Σ mass·(1 − e^{ε−l})₊ grows in each mass and in each loss. So
-p is rounded up, u down, and b raised by what the edges of a cell may be off; all losses together are stated larger by η per
-release. What lies above the last cell counts as infinite.
-
-**T times**: `netdp.privacy._powers`. Sampling never hurts (joint convexity), so the curve of T releases without it is a
-bound as well; it is exact for q = 1.
+Proof, and how they come onto a grid: docs/proofs/masked.md#sampled-descent. The T-th power of one transform, its errors bounded and
+added under several exponential tilts: docs/proofs/privacy.md#loss-distributions.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
-from scipy import special
+from scipy import fft, special
 
 from netdp.errors import InvalidValue, Unsupported
 from netdp.numerics.arrays import UNIT, FloatArray
 from netdp.numerics.checks import between, check_times, positive, switch
+from netdp.privacy.gaussian import gaussian_delta, gaussian_mu, shift_points
+from netdp.privacy.losses import raised
+from netdp.privacy.profile import ProfileCurve
 
-from ._powers import LEVELS, Masses, power, too_long
-from .gaussian import gaussian_delta, gaussian_mu
-from .profile import ProfileCurve
+LEVELS = (1e-2, 1e-5, 1e-9, 1e-15, 1e-28)
+"""Of δ: near each of them the composed curve is as exact as the grid."""
+
+_COARSE = 2048  # cells that choose tilts and windows: any choice is sound
+
+_WINDOW = 30.0  # e^−30 of the tilted law may lie above the window
+
+_STRENGTHS = (0.01, 0.05, 0.2, 0.5, 1.0, 2.0, 4.0, 6.0, 9.0)  # of θ, over the deviation of the sum
+
+_LONGEST = 1 << 21  # of a transform
+
+_APART = 1.04  # the least ratio of two tilts that are worth a transform each
+
+_TELLING = 1e-30  # δ below which a curve ends
+
+
+@dataclass(frozen=True, eq=False)
+class Masses:
+    """Masses of the loss under P at step·(low + i), at least those of a dominating pair; the rest is infinite."""
+
+    step: float
+    low: int
+    masses: FloatArray
+    infinite: float
+
+    @property
+    def losses(self) -> FloatArray:
+        """Where the masses are."""
+        return np.asarray(self.step * np.arange(self.low, self.low + len(self.masses), dtype=np.float64))
+
+
+class Tilting:
+    """K(s) = log Σ mass·e^{s·loss}: roughly on few cells, and on all of them; and the masses, tilted."""
+
+    def __init__(self, law: Masses) -> None:
+        with np.errstate(divide="ignore"):
+            self._logs = np.log(law.masses)
+        self._losses = law.losses
+        self._least = (0.1 * law.step) ** 2
+        block = -(-len(law.masses) // _COARSE)
+        padded = np.zeros(block * -(-len(law.masses) // block))
+        padded[: len(law.masses)] = law.masses
+        weighted = np.zeros_like(padded)
+        weighted[: len(law.masses)] = law.masses * law.losses
+        mass = padded.reshape(-1, block).sum(axis=1)
+        kept = mass > 0
+        self._few_logs = np.log(mass[kept])
+        self._few_losses = weighted.reshape(-1, block).sum(axis=1)[kept] / mass[kept]
+
+    def rough(self, s: float) -> tuple[float, float, float]:
+        """K, K′, K″, nearly."""
+        exponents = self._few_logs + s * self._few_losses
+        top = float(np.max(exponents))
+        weights = np.exp(exponents - top)
+        total = float(np.sum(weights))
+        mean = float(np.sum(weights * self._few_losses)) / total
+        spread = float(np.sum(weights * (self._few_losses - mean) ** 2)) / total
+        return top + math.log(total), mean, spread
+
+    def end(self, times: int, s: float, sign: float) -> tuple[float, float]:
+        """Beyond which loss, up or down, e^−30 of the tilted law of so many lies at most, nearly; and Chernoff's θ there."""
+        cumulant, _, spread = self.rough(s)
+        deviation = math.sqrt(times * max(spread, self._least))
+        tried = [strength / deviation for strength in _STRENGTHS]
+        ends = [(times * (self.rough(s + sign * theta)[0] - cumulant) + _WINDOW) / theta for theta in tried]
+        best = int(np.argmin(ends))
+        return sign * ends[best], tried[best]
+
+    def exact(self, s: float) -> float:
+        """K, up to rounding."""
+        exponents = self._logs + s * self._losses
+        top = float(np.max(exponents))
+        return top + math.log(float(np.sum(np.exp(exponents - top))))
+
+    def tilted(self, s: float) -> tuple[FloatArray, float, float]:
+        """mass·e^{s·loss − κ}, κ close to K(s), and a bound on their relative error."""
+        kappa = self.exact(s)
+        exponents = self._logs + s * self._losses - kappa
+        largest = float(np.max(np.abs(exponents[exponents > -700]))) + abs(kappa)
+        largest += abs(s) * float(np.max(np.abs(self._losses)))
+        return np.exp(exponents), kappa, 8 * UNIT * (largest + 750)
+
+
+def _tilts(tilting: Tilting, times: int, levels: tuple[float, ...]) -> list[float]:
+    """0, and the tilts under which δ is about each of the levels at the mean (any tilt is sound)."""
+
+    def exponent(s: float) -> float:
+        cumulant, mean, _ = tilting.rough(s)
+        return times * (s * mean - cumulant)
+
+    tilts, low, high = [0.0], 0.0, 1.0
+    for level in levels:
+        aim = -math.log(level)
+        while exponent(high) < aim:
+            low, high = high, 2 * high
+            if high > 1e9:  # the loss is bounded: its largest value is likelier than the level
+                return tilts
+        left, right = low, high
+        while right > left * 1.02 + 1e-9:
+            middle = 0.5 * (left + right)
+            left, right = (middle, right) if exponent(middle) < aim else (left, middle)
+        if right > _APART * tilts[-1]:
+            tilts.append(right)
+        low = left
+    return tilts
+
+
+def power(law: Masses, times: int, levels: tuple[float, ...] = LEVELS) -> FloatArray:
+    """δ of so many at 0, step, 2·step, …: upper bounds, down to where they stop to matter or are not known any more.
+
+    >>> half = Masses(1.0, -1, np.array([0.25, 0.0, 0.75]), 0.0)              # randomized response, ε₀ = log 3 read as 1
+    >>> power(half, 2)[:3].round(6).tolist()
+    [0.486374, 0.355568, 0.0]
+    """
+    tilting = Tilting(law)
+    missed = times * law.infinite * (1 + 1e-9)
+    parts = [_window(law, tilting, times, s) for s in _tilts(tilting, times, levels)]
+    table = np.ones(max(1, *(first + len(bounds) for first, bounds in parts)))
+    for first, bounds in parts:
+        inside = bounds[max(-first, 0) :]
+        place = slice(max(first, 0), max(first, 0) + len(inside))
+        table[place] = np.minimum(table[place], inside)
+    highest = times * (law.low + len(law.masses) - 1)
+    table[max(highest, 0) :] = 0.0  # no finite loss is larger
+    table = np.minimum(np.minimum.accumulate(table) + missed, 1.0)
+    telling = int(np.searchsorted(-table, -max(_TELLING, 1.001 * missed))) + 2
+    return table[:telling]
+
+
+def too_long(law: Masses, times: int, levels: tuple[float, ...] = LEVELS) -> float:
+    """By how much the grid must be coarser for transforms of a bearable length; at most 1 if it need not be."""
+    tilting = Tilting(law)
+    return max(_ends(law, tilting, times, s)[1] for s in _tilts(tilting, times, levels)) / _LONGEST
+
+
+def _ends(law: Masses, tilting: Tilting, times: int, s: float) -> tuple[int, int, float]:
+    """Where a window starts that holds nearly all of the tilted law of so many, its length, and Chernoff's θ at its end."""
+    lowest, highest = times * law.low, times * (law.low + len(law.masses) - 1)
+    top, theta = tilting.end(times, s, 1.0)
+    bottom, _ = tilting.end(times, s, -1.0)
+    first = max(math.floor(bottom / law.step) - 2, lowest)
+    last = min(math.ceil(top / law.step) + 2, highest)
+    return first, fft.next_fast_len(max(last - first + 1, 16), real=True), theta
+
+
+def _window(release: Masses, tilting: Tilting, times: int, s: float) -> tuple[int, FloatArray]:
+    """δ at the grid's losses from the first index on, by the law tilted by e^{sl}: bounds, inside one window."""
+    first, size, theta = _ends(release, tilting, times, s)
+    masses, kappa, relative = tilting.tilted(s)
+    above = 0.0
+    if first + size <= times * (release.low + len(release.masses) - 1):
+        further = tilting.exact(s + theta)
+        slack = 1e-11 * (1 + times * (1 + abs(further) + abs(kappa)))
+        above = math.exp(min(times * (further - kappa) - theta * release.step * (first + size) + slack, 0.0))
+    folded = np.bincount(np.arange(release.low, release.low + len(masses)) % size, weights=masses, minlength=size)
+    eta = 8 * UNIT * math.log2(size)
+    norm = math.sqrt(float(np.sum(folded * folded)))
+    error = 1.2 * math.sqrt(size) * norm * (times * (eta + 8 * UNIT) + eta)
+    if not (error < 0.01 and times * math.log(float(np.sum(folded))) < 0.05):  # else 1.1 above would not do
+        return 0, np.ones(1)
+    if times == 1:
+        law, error = folded, 0.0
+    else:
+        law = np.maximum(fft.irfft(raised(fft.rfft(folded), times), size), 0.0)
+    from scipy.signal import lfilter  # here: it takes a second to load, and a peer that starts needs none of it
+
+    law = np.roll(law, -(first % size))
+    # X_k = Σ_{i>k} law_i·e^{−s(i−k)d}·(1 − e^{−(i−k)d}), by two recursions of positive terms
+    decay, fall = math.exp(-s * release.step), math.exp(-release.step)
+    held = lfilter([1.0], [1.0, -decay], law[::-1])
+    tails = lfilter([0.0, -decay * math.expm1(-release.step)], [1.0, -decay * fall], held)[::-1]
+    lost = above + error + len(masses) * times * 1e-290  # what underflowed
+    exponent = times * kappa - s * release.step * (first + np.arange(size))
+    rounding = times * (relative + 8 * UNIT * len(masses) / size) + 16 * UNIT * (
+        size + times * abs(kappa) + s * release.step * (np.abs(first) + size)
+    )
+    bounds = (tails + lost) * np.exp(np.minimum(exponent, 100.0)) * math.exp(min(2 * rounding, 1.0))
+    if rounding > 0.1:
+        return 0, np.ones(1)
+    return first, np.where(exponent > 100.0, 1.0, np.minimum(bounds, 1.0))
+
 
 _RAREST = 2.0**-40  # coins of protocols have 32 bits
+
 _FINE = 0.05  # the width of a cell, in standard deviations of one loss
+
 _LARGEST_SHIFT = 16.0  # beyond, a single release gives nearly everything away
+
 _SMALLEST_SHIFT = 1e-9
+
 _REACH = 13.5  # standard deviations: the mass beyond, 10^−41, counts as infinite
+
 _MOVED = 9.5  # the same downwards, where mass is moved up instead
+
 _MOST_CELLS = 1 << 19
+
 _NORMAL_ERROR = 1e-12  # relative, of scipy's normal distribution function and of its argument, up to 30 deviations
+
 _CLOSE = 1e-4
+
 _POINTS = 1500
 
 
@@ -97,8 +273,8 @@ def sampled_gaussian_multiplier(
 
     def excess(log_multiplier: float) -> float:
         curve = _curve(math.exp(-log_multiplier), q, T, both, (small,))
-        found = float(curve.epsilon(small))
-        return math.log(found / asked) if 0 < found < math.inf else (-50.0 if found == 0 else 50.0)
+        reached = float(curve.epsilon(small))
+        return math.log(reached / asked) if 0 < reached < math.inf else (-50.0 if reached == 0 else 50.0)
 
     # the limit of many small releases names the first guess: μ = q√(T(e^{r²} − 1))
     guess = -0.5 * math.log(math.log1p((mu / (length * q)) ** 2 / T))
@@ -143,16 +319,15 @@ def _curve(r: float, q: float, times: int, replaced: bool, levels: tuple[float, 
         return ProfileCurve([0.0], [0.0])
     r *= 1 + 4 * UNIT
     mu = math.sqrt(times) * (2 * r if replaced else r) * (1 + 8 * UNIT)
-    usual, far = mu / 2 + 12, mu / 2 + 36
-    points = np.concatenate([mu * np.linspace(0.0, usual, 2401), mu * np.linspace(usual, far, 241)])
+    points = np.concatenate(shift_points(mu))
     if q == 1 or not _SMALLEST_SHIFT < r < _LARGEST_SHIFT:
         points = np.unique(points)
         return ProfileCurve(points, np.minimum.accumulate(np.asarray(gaussian_delta(mu, points))))
     pairs = (_Replaced(r, q),) if replaced else (_Removed(r, q), _Added(r, q))
-    found = [_composed(pair, times, levels) for pair in pairs]
-    end = max(float(curve.epsilons[-1]) for curve in found)
-    points = np.unique(np.concatenate([*(_telling(curve) for curve in found), points[points > end]]))
-    sampled = np.max([np.asarray(curve.delta(points)) for curve in found], axis=0)
+    curves = [_composed(pair, times, levels) for pair in pairs]
+    end = max(float(curve.epsilons[-1]) for curve in curves)
+    points = np.unique(np.concatenate([*(_telling(curve) for curve in curves), points[points > end]]))
+    sampled = np.max([np.asarray(curve.delta(points)) for curve in curves], axis=0)
     return ProfileCurve(points, np.minimum.accumulate(np.minimum(sampled, np.asarray(gaussian_delta(mu, points)))))
 
 
@@ -300,19 +475,19 @@ def _mass(law: tuple[tuple[float, float], ...], left: float, right: float) -> fl
 
 def _composed(pair: _Pair, times: int, levels: tuple[float, ...]) -> ProfileCurve:
     """An upper bound on the profile of so many releases of this pair, in its one direction."""
-    one = _discretised(pair)
-    coarser = too_long(one, times, levels)
+    law = _discretised(pair)
+    coarser = too_long(law, times, levels)
     if coarser > 1:
-        one = _discretised(pair, 1.01 * coarser)
-    deltas = power(one, times, levels)
+        law = _discretised(pair, 1.01 * coarser)
+    deltas = power(law, times, levels)
     moved = times * pair.slack
-    epsilons = one.step * np.arange(len(deltas)) * (1 + 1e-12) + moved
+    epsilons = law.step * np.arange(len(deltas)) * (1 + 1e-12) + moved
     nothing = min(
         1.0, (float(deltas[0]) + math.expm1(min(moved, 1.0))) * (1 + 8 * UNIT)
     )  # e^ε − 1 at most is gained below
     known = ProfileCurve(np.append(0.0, epsilons), np.append(nothing, deltas))
-    last = times * one.step * (one.low + len(one.masses) - 1) * (1 + 1e-12) + moved  # no finite loss is larger
+    last = times * law.step * (law.low + len(law.masses) - 1) * (1 + 1e-12) + moved  # no finite loss is larger
     if last <= epsilons[-1]:
         return known
-    missed = min(times * one.infinite * (1 + 1e-9), float(deltas[-1]))
+    missed = min(times * law.infinite * (1 + 1e-9), float(deltas[-1]))
     return ProfileCurve(np.append(known.epsilons, last), np.append(known.deltas, missed))

@@ -7,7 +7,7 @@
     to_dict           plain values for JSON; `from_dict` of the class, or of `Protocol` itself, reads them back
     describe          a sentence for people
 
-To bring your own, subclass `Protocol` (docs/extending.md).
+To bring your own, subclass `Protocol` (docs/howto/extending.md).
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from netdp.errors import InvalidValue
-from netdp.graphs import Graph
+from netdp.graphs.graph import Graph
+
+from .family import load_protocols
 
 
 class Protocol(ABC):
@@ -87,6 +89,13 @@ class Protocol(ABC):
         fields = {f.name: _plain(getattr(self, f.name)) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
         return {"protocol": self.kind, **fields}
 
+    def outline(self) -> dict[str, Any]:
+        """The same for people and tables: of the network its name, size and digest, not every edge."""
+        described = self.to_dict()
+        if self.network is not None:
+            described["graph"] = described_graph(self.network)
+        return described
+
     @classmethod
     def from_dict(cls, description: dict[str, Any]) -> Self:
         """Inverse of `to_dict`; refuses unknown fields. `Protocol.from_dict` reads any protocol."""
@@ -95,6 +104,7 @@ class Protocol(ABC):
         fields = dict(description)
         given = fields.pop("protocol", cls.__dict__.get("kind"))
         if "kind" not in cls.__dict__:
+            load_protocols()
             if given not in Protocol._kinds:
                 known = ", ".join(sorted(Protocol._kinds))
                 raise InvalidValue(f"no protocol is of the kind {given!r}; the kinds are {known}")
@@ -115,6 +125,7 @@ class Protocol(ABC):
     @staticmethod
     def kinds() -> dict[str, type[Protocol]]:
         """Every protocol there is, by its kind."""
+        load_protocols()
         return dict(Protocol._kinds)
 
     def __str__(self) -> str:
@@ -143,6 +154,11 @@ class OnGraph(Protocol):
     @property
     def network(self) -> Graph:
         return self.graph
+
+
+def described_graph(graph: Graph) -> dict[str, Any]:
+    """A graph for JSON, without its edges."""
+    return {"name": graph.name, "n": graph.n, "m": graph.m, "digest": graph.digest}
 
 
 def _plain(value: Any) -> Any:

@@ -1,46 +1,24 @@
-"""Numbers on a grid: what a wire carries instead of real numbers.
+"""Numbers on a grid, which a wire carries instead of real numbers, and the law of the noise that is added to them.
 
-The step g of a grid is a power of two, so dividing by it is exact in floating point. A number x becomes the whole
-number ⌊x/g + ½⌋: a monotone map that commutes with shifts by whole steps, so two numbers at most Δ apart become at most
-⌈Δ/g⌉ steps apart. In vectors every coordinate of a difference moves by less than one step, so two vectors at most Δ
-apart in L2 norm become at most Δ/g + √d steps apart.
+The step g of a grid is a power of two, and a number x becomes the whole number ⌊x/g + ½⌋. How far apart two values can be
+afterwards: docs/proofs/gossip.md#gossip-steps.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from netdp.errors import InvalidValue
+from netdp.errors import InvalidValue, Unsupported
 from netdp.numerics.arrays import UNIT, FloatArray, IntArray
 from netdp.numerics.checks import positive
 
 SLACK = 2e-9
 """How much further apart than Δ, relatively, values are when they are accepted with rounding (`netdp.numerics.values`)."""
-
-
-class GossipOnAGrid(Protocol):
-    """What gossip on a grid states, synchronous or by exchanges: all that its first states and its noise depend on."""
-
-    @property
-    def n(self) -> int: ...
-    @property
-    def sigma(self) -> float: ...
-    @property
-    def sensitivity(self) -> float: ...
-    @property
-    def dimension(self) -> int: ...
-    @property
-    def step(self) -> float: ...
-    @property
-    def distance(self) -> float: ...
-    @property
-    def start_variance(self) -> int: ...
-    @property
-    def fresh_variance(self) -> int: ...
 
 
 def power_below(value: float) -> float:
@@ -120,3 +98,58 @@ def lowest_of(bounds: Any) -> float | None:
     if bounds is None:
         return None
     return -float(bounds) if isinstance(bounds, int | float | np.number) else float(bounds[0])
+
+
+NOISE_LAWS = ("gaussian", "laplace")
+"""Which noise is added: Gaussian, or Laplace of the same standard deviation."""
+
+
+def checked_law(law: Any) -> str:
+    """The law, or a refusal that names the choices.
+
+    >>> checked_law("cauchy")
+    Traceback (most recent call last):
+      ...
+    netdp.errors.InvalidValue: unknown law 'cauchy'; choose one of gaussian, laplace
+    """
+    if law not in NOISE_LAWS:
+        raise InvalidValue(f"unknown law {law!r}; choose one of {', '.join(NOISE_LAWS)}")
+    return str(law)
+
+
+def only_gaussian(protocol: Any, what: str) -> None:
+    """Refuse what is true of Gaussian noise alone."""
+    if getattr(protocol, "law", "gaussian") != "gaussian":
+        raise Unsupported(
+            f"{what} is a number of Gaussian noise; {type(protocol).__name__} has law={protocol.law!r}: ask for epsilon(delta)"
+        )
+
+
+def norm_order(protocol: Any) -> int:
+    """The norm in which Δ is measured: 1 under Laplace noise, 2 otherwise. For single numbers they are the same."""
+    return 1 if getattr(protocol, "law", "gaussian") == "laplace" else 2
+
+
+Draw: TypeAlias = Callable[[int, int], IntArray]
+"""Independent discrete Gaussians: (variance in squared steps, how many) → whole numbers."""
+
+
+def held_on_the_grid(
+    protocol: Any,
+    data: FloatArray,
+    bounds: Any,
+    in_steps: Callable[[Any, FloatArray], IntArray],
+) -> IntArray:
+    """The values (…, d) in grid steps; single numbers clipped to the bounds in steps, or refused if they are too far apart."""
+    columns = data.shape[-1]
+    if columns > protocol.dimension:
+        raise InvalidValue(
+            f"values have {columns} columns, the protocol states dimension={protocol.dimension}; rounding more columns moves "
+            f"values further apart, so state dimension={columns}"
+        )
+    integers = in_steps(protocol, data)
+    if protocol.dimension > 1:
+        return integers
+    low = lowest_of(bounds)
+    lowest = None if low is None else int(in_steps(protocol, np.array([low]))[0])
+    return held_in_steps(integers, protocol.distance, lowest, protocol.sensitivity)

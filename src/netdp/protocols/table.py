@@ -2,8 +2,11 @@
 
 Accounting, prediction, calibration and simulation each hold such a table. It is strict in two ways. A type is looked up
 exactly: a subclass of `Gossip` may do something else than `Gossip`, so it is not handled by what was proved for `Gossip`.
-(`register_with_subclasses` is for classes of which everything that is computed comes from what their subclasses state.)
-And options are the keywords of the function that is found: any other is refused by name.
+(`register_with_subclasses` is for classes of which everything that is computed comes from what their subclasses state.) And
+options are the keywords of the function that is found: any other is refused by name.
+
+A table with a `part` loads that part of a protocol's family before it looks (`netdp.protocols.family`). The tables of
+accountants stand at the end of this module.
 """
 
 from __future__ import annotations
@@ -15,6 +18,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from netdp.errors import InvalidValue, Unsupported
+
+from .family import load
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -46,8 +51,8 @@ class Table:
     netdp.errors.Unsupported: Central cannot be halved
     """
 
-    def __init__(self, name: str, refusal: str) -> None:
-        self.name, self.refusal = name, refusal
+    def __init__(self, name: str, refusal: str, part: str | None = None) -> None:
+        self.name, self.refusal, self.part = name, refusal, part
         self._entries: dict[type, _Entry] = {}
         self._reasons: dict[type, str] = {}
 
@@ -75,6 +80,8 @@ class Table:
 
     def _entry(self, protocol: Any) -> _Entry | None:
         kind = type(protocol)
+        if self.part is not None:
+            load(kind, self.part)
         if kind in self._entries:
             return self._entries[kind]
         return next((e for base in kind.__mro__[1:] if (e := self._entries.get(base)) and e.subclasses), None)
@@ -116,3 +123,34 @@ def _annotated(function: Callable[..., Any]) -> tuple[type, ...]:
     if first not in hints:
         raise InvalidValue(f"annotate the first argument of {function.__name__} with the protocol it handles")
     return typing.get_args(hints[first]) or (hints[first],)
+
+
+certified = Table("the certified loss", "has no certified accountant", part="account")
+"""Proved or exact: claims exact, upper, or estimate where it says so.
+
+An accountant takes the protocol and the observers and returns a `Guarantee` with one entry per party (nan at the observers),
+or with a single curve that holds for every party outside them. Its keyword arguments are the options that `account` takes
+for that protocol; one called `progress` is told how far the work is.
+"""
+
+published = Table("the published loss", "has no published formula; ask for method='certified'", part="published")
+"""The formula of a paper, as printed."""
+
+certified_pairs = Table("the certified loss of all pairs", "is accounted for observer by observer", part="account")
+"""All pairs at once, where that is faster than one observer after the other."""
+
+published_pairs = Table("the published loss of all pairs", "is accounted for observer by observer", part="published")
+
+plainest = Table("a plain form", "has no plain form", part="account")
+"""(protocol) → what its plain form is called, and that form: the same without what a family can add to it."""
+
+in_real_numbers = Table("the loss in real numbers", "has no counterpart in real numbers", part="account")
+"""(protocol, observers) → the figure of the literature beside a protocol that runs on whole numbers: no promise of a system."""
+
+observer_seconds = Table("the time that an observer takes", "has no predicted time", part="account")
+"""(protocol, numbers of neighbours) → seconds that observers with so many neighbours take, by order of magnitude."""
+
+coalitions = Table(
+    "the certified loss against any coalition", "is accounted for coalition by coalition", part="account"
+)
+"""(protocol, f) → a guarantee that holds against every f parties; where there is none, all coalitions are tried."""

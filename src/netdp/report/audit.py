@@ -5,11 +5,10 @@ Claimed ε are rounded up, as everywhere; measured ones are lower bounds and are
 
 from __future__ import annotations
 
-import html
 import math
 import os
 from collections.abc import Sequence
-from importlib import resources
+from html import escape
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING
@@ -19,17 +18,16 @@ from rich.table import Table
 from rich.text import Text
 
 import netdp
-from netdp.audit import Audit, Check, Finding, Verdict
-from netdp.privacy.readable import readable
+from netdp.audit.findings import Audit, Check, Finding, Verdict
+from netdp.privacy.wording import readable
+from netdp.report.charts import below
+from netdp.report.style import BLUE, ORANGE, RED, round_step, scientific, write_picture
 
-from .curves import below
-from .files import write_picture
-from .scale import scientific
+from .pages import svg, whole_page
 
 if TYPE_CHECKING:
-    from .figures import Picture
+    from netdp.report.figures import Picture
 
-BLUE, ORANGE, RED, BLACK = "#0072B2", "#E69F00", "#D55E00", "#000000"  # Okabe and Ito: told apart by colour-blind eyes
 _STYLE = {
     Verdict.REFUTED: "bold red",
     Verdict.ATTAINED: "green",
@@ -162,7 +160,7 @@ def save_audit(audit: Audit, path: str | os.PathLike[str]) -> Path:
 
 def _drawn(audit: Audit) -> Picture:
     """Claim, measurement, local DP and the published formula, by distance or row by row."""
-    from .figures import COLUMN, Picture, paper_style
+    from netdp.report.figures import COLUMN, Picture, paper_style
 
     rows = audit.by_distance or audit.findings
     labels = [str(row.hops) for row in rows] if audit.by_distance else [fill(row.name, 12) for row in rows]
@@ -176,7 +174,7 @@ def _drawn(audit: Audit) -> Picture:
             axes.plot(x, [row.epsilon for row in rows], color=ORANGE, marker="^", linestyle="none", markersize=6,
                       label="measured, at least")  # fmt: skip
         if any(row.local is not None for row in rows):
-            axes.plot(x, [_or_nan(row.local) for row in rows], color=BLACK, linestyle=":", label="local DP")
+            axes.plot(x, [_or_nan(row.local) for row in rows], color="black", linestyle=":", label="local DP")
         if any(row.published is not None for row in rows):
             axes.plot(x, [_or_nan(row.published) for row in rows], color=RED, linestyle="--", marker="s", markersize=3,
                       label="published (not a bound)")  # fmt: skip
@@ -201,65 +199,13 @@ def _or_nan(value: float | None) -> float:
 
 def audit_page(audit: Audit) -> str:
     """One file, without anything from outside: verdict, tables, picture, what was done."""
-    style = resources.files("netdp.reproduce").joinpath("page.css").read_text("utf-8")
-    kind = "good" if audit.ok else "bad"
-    parts = [
-        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width, initial-scale=1'>",
-        f"<title>Audit</title><style>{style}{_SVG_STYLE}</style><main><h1>Audit</h1>",
-        f"<p>{html.escape(audit.title)}</p><p class={kind}><b>{html.escape(verdict_words(audit).capitalize())}.</b></p>",
-        "<p>An attack got all that the observers hold after a run, knew everything but the target's value, and guessed "
-        "which of two values it was, in many runs. How often it was right proves a lower bound on what was learned "
-        f"(ε at δ = {audit.delta:g}). It must not exceed what is claimed.</p>",
-    ]
-    if audit.by_distance or audit.findings:
-        parts.append(f"<figure>{_svg(audit)}</figure>")
-    if audit.findings:
-        parts.append(_html_rows("Pairs and coalitions", audit.findings))
-    if audit.by_distance:
-        parts.append(_html_rows("By distance", audit.by_distance))
-    if audit.checks:
-        rows = "".join(
-            f"<tr><td><span class='verdict {'good' if check.ok else 'bad'}'>{'ok' if check.ok else 'not ok'}</span>"
-            f"<td>{html.escape(check.name)}<td>{html.escape(check.words)}"
-            for check in audit.checks
-        )
-        parts.append(f"<h2>Checks</h2><div class=wide><table>{rows}</table></div>")
-    notes = "".join(f"<li>{html.escape(line)}" for line in _words(audit)[1:])
-    parts.append(
-        f"<h2>How to read it</h2><ul>{notes}</ul><p class=note>netdp {netdp.__version__}; seed {audit.seed}.</p>"
-    )
-    return "\n".join([*parts, "</main></html>\n"])
+    return whole_page(
+        "audit.html", "page.css", audit=audit, words=_words(audit), version=netdp.__version__, kinds=_CLASS,
+        picture=svg(_svg(audit)) if audit.by_distance or audit.findings else None,
+        readable=readable, at_least=at_least, share=_share, short=_short,
+    )  # fmt: skip
 
 
-def _html_rows(title: str, findings: Sequence[Finding]) -> str:
-    head = (
-        "<tr><th>pair<th>who looks<th>at whom<th class=n>links<th class=n>claimed ε<th class=n>measured, at least"
-        "<th class=n>by counts alone<th class=n>share<th class=n>published<th>verdict"
-    )
-    rows = []
-    for row in findings:
-        printed = "" if row.published is None else readable(row.published)
-        wrong = " <b class=bad>refuted</b>" if row.published_refuted else ""
-        rows.append(
-            f"<tr><td style='white-space:nowrap'>{html.escape(row.name)}<td>{html.escape(_short(row))}<td>{html.escape(row.about)}"
-            f"<td class=n>{'' if row.hops is None else row.hops}"
-            f"<td class=n>{readable(row.claimed)} <small>{row.claim.value}</small>"
-            f"<td class=n>{at_least(row.epsilon)}<td class=n>{at_least(row.measured.by_counts)}"
-            f"<td class=n>{_share(row)}<td class=n>{printed}{wrong}"
-            f"<td><span class='verdict {_CLASS[row.verdict]}'>{row.verdict.value}</span>"
-        )
-    used = sorted({row.attack for row in findings})
-    return (
-        f"<h2>{title}</h2><div class=wide><table>{head}{''.join(rows)}</table></div>"
-        f"<p class=note>Attack: {html.escape('; '.join(used))}.</p>"
-    )
-
-
-_SVG_STYLE = (
-    "figure{margin:1rem 0}svg text{fill:var(--ink);font:13px system-ui,sans-serif}svg .grid{stroke:var(--line)}"
-    f"svg .claimed{{stroke:{BLUE};fill:none;stroke-width:2}}svg .local{{stroke:var(--ink);fill:none;stroke-dasharray:2 4}}"
-    f"svg .printed{{stroke:{RED};fill:none;stroke-dasharray:7 4;stroke-width:1.5}}svg .measured{{fill:{ORANGE}}}"
-)
 _W, _H, _LEFT, _BOTTOM, _TOP = 720, 330, 60, 46, 58
 
 
@@ -270,7 +216,7 @@ def _svg(audit: Audit) -> str:
     highest = max([v for v in certified if math.isfinite(v)] + [1e-9])
     printed = [_or_nan(row.published) for row in rows]
     highest = 1.05 * max([highest, *(min(v, 2 * highest) for v in printed if math.isfinite(v))])
-    step = _nice(highest / 5)
+    step = round_step(highest / 5)
     marks = math.ceil(highest / step)
     top = marks * step
 
@@ -302,33 +248,19 @@ def _svg(audit: Audit) -> str:
     for i, row in enumerate(rows):
         cx, cy = x(i), y(min(row.epsilon, top))
         told = f"{row.name}: claimed {readable(row.claimed)}, measured at least {at_least(row.epsilon)}"
-        body.append(
-            f"<path class=measured d='M{cx:.1f} {cy - 6:.1f}l6 11h-12z'><title>{html.escape(told)}</title></path>"
-        )
+        body.append(f"<path class=measured d='M{cx:.1f} {cy - 6:.1f}l6 11h-12z'><title>{escape(told)}</title></path>")
         label = str(row.hops) if audit.by_distance else row.name
-        body.append(f"<text x={cx:.1f} y={_H - _BOTTOM + 18} text-anchor=middle>{html.escape(label)}</text>")
+        body.append(f"<text x={cx:.1f} y={_H - _BOTTOM + 18} text-anchor=middle>{escape(label)}</text>")
     lx = _LEFT
     for kind, words in legend:
         mark = f"<line class={kind} x1={lx} x2={lx + 24} y1=18 y2=18 />"
         if kind == "measured":
             mark = f"<path class=measured d='M{lx + 12} 12l6 11h-12z'/>"
-        body.append(f"{mark}<text x={lx + 30} y=22>{html.escape(words)}</text>")
+        body.append(f"{mark}<text x={lx + 30} y=22>{escape(words)}</text>")
         lx += 52 + 7 * len(words)
     under = "links between observer and target" if audit.by_distance else ""
     body.append(f"<text x={(_W + _LEFT) / 2:.0f} y={_H - 6} text-anchor=middle>{under}</text>")
     body.append(f"<text x=6 y={_TOP - 12}>ε at δ = {audit.delta:g}</text>")
     title = "Claimed and measured loss" + (" by distance" if audit.by_distance else "")
     inside = "".join(body)
-    return (
-        f"<svg viewBox='0 0 {_W} {_H}' role=img aria-label='{title}' style='width:100%;max-width:46rem'>{inside}</svg>"
-    )
-
-
-def _nice(value: float) -> float:
-    """The next of 1, 2, 2.5, 5 times a power of ten.
-
-    >>> [_nice(x) for x in (0.21, 0.3, 1.7)]
-    [0.25, 0.5, 2.0]
-    """
-    power = 10.0 ** math.floor(math.log10(value))
-    return next(m * power for m in (1, 2, 2.5, 5, 10) if m * power >= value * (1 - 1e-9))
+    return f"<svg viewBox='0 0 {_W} {_H}' role=img aria-label='{title}'>{inside}</svg>"

@@ -19,11 +19,11 @@ import matplotlib
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from netdp.report.style import page_around, write_picture
+
 # A column of a two-column paper and the whole of its page, in inches.
 COLUMN, PAGE = 3.5, 7.0
-# Okabe and Ito (2008): told apart by colour-blind eyes; dashes and marks differ, too.
-BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
-PURPLE, SKY, BLACK, GREY = "#CC79A7", "#56B4E9", "#1b1f24", "#6b7280"
+
 STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",  # comes with matplotlib, and knows ε, δ, ★ and ∞
     "font.size": 8,
@@ -74,21 +74,20 @@ class Picture(Figure):
         self._look = look
         FigureCanvasAgg(self)
 
-    def rendered(self, kind: str, dpi: int = 220) -> bytes:
+    def rendered(self, kind: str, dpi: int = 220, title: str | None = None) -> bytes:
         """The picture as a "png", "svg" or "pdf": the same bytes every time, without date or machine."""
         no_date: dict[str, Any] = {
             "pdf": {"Creator": "netdp", "CreationDate": None},
             "svg": {"Creator": "netdp", "Date": None},
         }
+        about = ({} if title is None else {"Title": title}) | no_date.get(kind, {"Software": None})
         content = io.BytesIO()
         with paper_style(self._look):
-            self.savefig(content, format=kind, dpi=dpi, metadata=no_date.get(kind, {"Software": None}))
+            self.savefig(content, format=kind, dpi=dpi, metadata=about)
         return content.getvalue()
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the picture as .png, .svg or .pdf, or inside a page as .html; the file appears whole or not at all."""
-        from .files import write_picture
-        from .still import page_around
 
         return write_picture(path, lambda: self, lambda: page_around("netdp", self))
 

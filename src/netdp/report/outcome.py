@@ -1,4 +1,7 @@
-"""A run looked back at: the answer beside the truth, the error beside its prediction, and what was given away."""
+"""A simulated run looked back at: the answer beside the truth, the error beside its prediction, and what was given away.
+
+Of a model that was learned in simulation the same: how good it is on rows that nobody trained on, and what it gave away.
+"""
 
 from __future__ import annotations
 
@@ -11,30 +14,20 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from netdp.accounting import account
 from netdp.errors import NetdpError, Unsupported
-from netdp.mechanisms import Laplace
+from netdp.learn.tables import DataTable
+from netdp.mechanisms.laplace import Laplace
+from netdp.models.linear import Logistic
+from netdp.models.parties import LogisticParties, ModelParties, accuracy
 from netdp.numerics.arrays import FloatArray, jsonable
 from netdp.numerics.values import held, party_values
-from netdp.privacy import Guarantee
-from netdp.privacy.readable import readable
-from netdp.protocols import (
-    FaultyShuffle,
-    GraphWalkSum,
-    Protocol,
-    RelayedShuffle,
-    RingHistogram,
-    Shuffle,
-    WalkHistogram,
-    WalkSum,
-)
-from netdp.simulate import simulate
-from netdp.simulate.collect import collect
-from netdp.simulate.faulty_shuffle import collect_with_faults
-from netdp.simulate.relayed_shuffle import collect_relayed
-from netdp.utility import expected_error
-
-from .comparison import loss_words
+from netdp.privacy.guarantee import Guarantee
+from netdp.privacy.wording import readable
+from netdp.protocols.accounting import account
+from netdp.protocols.accuracy import expected_error
+from netdp.protocols.answers import loss_words
+from netdp.protocols.base import Protocol
+from netdp.protocols.simulation import hindsight, simulate
 
 SIMULATION = "a simulation: everything ran in this process, nothing was sent over a network"
 
@@ -67,15 +60,8 @@ class Outcome:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        protocol, graph = self.protocol.to_dict(), self.protocol.network
-        if graph is not None:
-            protocol["graph"] = {"name": graph.name, "n": graph.n, "m": graph.m, "digest": graph.digest}
         return {
-            "simulation": True,
-            "note": SIMULATION,
-            "protocol": protocol,
-            "values": self.source,
-            "seed": self.seed,
+            **_plain_settings(self),
             "answer": jsonable(self.answers) if self._shares else float(self.answers[0]),
             "answers": jsonable(self.answers),
             "truth": jsonable(np.asarray(self.truth)),
@@ -84,10 +70,7 @@ class Outcome:
                 "predicted": {"not_available": self.expected} if isinstance(self.expected, str) else self.expected,
             },
             "messages": {"total": self.messages, "per_party": self.messages / self.protocol.n},
-            "observers": self.loss.observers.to_dict(),
-            "delta": self.delta,
-            "epsilon": jsonable(self.loss.worst_epsilon(self.delta)),
-            "loss": self.loss.to_dict(self.delta),
+            **_plain_loss(self),
             "accounted": self.after,
             "record": None if self.record is None else _plain(self.record),
         }
@@ -119,8 +102,7 @@ class Outcome:
         return [self.protocol.describe(), f"values: {self.source}; seed {self.seed}"]
 
     def __str__(self) -> str:
-        rows = [f"  {name}: {value} ({note})" if note else f"  {name}: {value}" for name, value, note in self._rows()]
-        return "\n".join([SIMULATION, *self._heading(), *rows])
+        return _text(self)
 
 
 def run_and_account(
@@ -136,9 +118,10 @@ def run_and_account(
     """Simulate, compare with the prediction, and account for the transcript."""
     run = simulate(protocol, values, seed, bounds=bounds, record=record)
     truth: float | FloatArray
-    if isinstance(protocol, RingHistogram | WalkHistogram):
+    domain: int | None = getattr(protocol, "domain", None)
+    if domain is not None:  # a histogram
         data = np.asarray(values)
-        answers, truth = run.estimates[0], np.bincount(data, minlength=protocol.domain) / protocol.n
+        answers, truth = run.estimates[0], np.bincount(data, minlength=domain) / protocol.n
         realised = float(np.linalg.norm(answers - truth))
     else:
         data = held(party_values(values, protocol.n), protocol.sensitivity, bounds)  # type: ignore[attr-defined]
@@ -168,16 +151,11 @@ def _looked_back(protocol: Protocol, observers: Any, transcript: Any) -> tuple[G
         loss = account(protocol, observers, transcript=transcript)
     except Unsupported:
         return account(protocol, observers), "stated before the run: what happened by chance stays secret"
-    if isinstance(protocol, WalkSum | GraphWalkSum):
-        return loss, "for the walk that was drawn, as if everybody knew it"
-    return loss, "for the messages that were really sent"
-
-
-Shuffling = Shuffle | FaultyShuffle | RelayedShuffle
+    return loss, hindsight(protocol) if hindsight.handles(protocol) else "for the messages that were really sent"
 
 
 def shuffle_and_account(
-    protocol: Shuffling,
+    protocol: Protocol,
     values: Any,
     seed: int,
     bounds: tuple[float, float],
@@ -187,21 +165,15 @@ def shuffle_and_account(
 ) -> Outcome:
     """Randomize numbers of an interval by Laplace noise, shuffle them and let the curator estimate the mean."""
     low, high = bounds
-    mechanism = Laplace.interval(low, high, protocol.epsilon0)
+    done = simulate(protocol, values, seed, bounds=bounds)
+    mechanism = Laplace.interval(low, high, protocol.epsilon0)  # type: ignore[attr-defined]
     data = np.clip(party_values(values, protocol.n), low, high)
     options: dict[str, Any] = {}
+    if getattr(protocol, "reporting", "all") == "single":
+        options["null"] = [(low + high) / 2]
     loss, after = None, "stated before the run: where reports went is nobody's knowledge"
-    if isinstance(protocol, Shuffle):
-        options = {"null": [(low + high) / 2] if protocol.reporting == "single" else None}
-        done: Any = collect(protocol, mechanism, data, seed, **options)
-        messages = done.run.traffic.total + done.run.traffic.handed
-    elif isinstance(protocol, FaultyShuffle):
-        done = collect_with_faults(protocol, mechanism, data, seed)
-        messages = int(done.run.sent.sum()) + len(done.run.view.reports)
-        loss, after = account(protocol, observers, transcript=done.run.pattern), "for the faults that really occurred"
-    else:
-        done = collect_relayed(protocol, mechanism, data, seed)
-        messages = done.run.envelopes + len(done.run.view.reports)
+    if (pattern := getattr(done, "pattern", None)) is not None:
+        loss, after = account(protocol, observers, transcript=pattern), "for the faults that really occurred"
     truth = float(data.mean())
     return Outcome(
         protocol,
@@ -209,7 +181,7 @@ def shuffle_and_account(
         truth,
         abs(float(done.estimate[0]) - truth),
         _predicted(protocol, data, mechanism=mechanism, **options),
-        messages,
+        done.messages,
         account(protocol, observers) if loss is None else loss,
         after,
         delta,
@@ -238,8 +210,29 @@ def _plain(record: Any) -> dict[str, Any]:
     return {field.name: jsonable(getattr(record, field.name)) for field in dataclasses.fields(record)}
 
 
-def outcome_table(outcome: Outcome) -> RenderableType:
-    """For a terminal."""
+def _plain_settings(outcome: Outcome | TrainingOutcome) -> dict[str, Any]:
+    """What was run, on what."""
+    protocol, graph = outcome.protocol.to_dict(), outcome.protocol.network
+    if graph is not None:
+        protocol["graph"] = {"name": graph.name, "n": graph.n, "m": graph.m, "digest": graph.digest}
+    told = {"simulation": True, "note": SIMULATION, "protocol": protocol}
+    return {**told, "values": outcome.source, "seed": outcome.seed}
+
+
+def _plain_loss(outcome: Outcome | TrainingOutcome) -> dict[str, Any]:
+    """What it gave away, to whom."""
+    loss, delta = outcome.loss, outcome.delta
+    worst = jsonable(loss.worst_epsilon(delta))
+    return {"observers": loss.observers.to_dict(), "delta": delta, "epsilon": worst, "loss": loss.to_dict(delta)}
+
+
+def _text(outcome: Outcome | TrainingOutcome) -> str:
+    rows = [f"  {name}: {value} ({note})" if note else f"  {name}: {value}" for name, value, note in outcome._rows()]
+    return "\n".join([SIMULATION, *outcome._heading(), *rows])
+
+
+def _shown(outcome: Outcome | TrainingOutcome, *after: RenderableType) -> RenderableType:
+    """Heading and rows for a terminal, and what comes below them."""
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(justify="right", no_wrap=True)
@@ -247,9 +240,91 @@ def outcome_table(outcome: Outcome) -> RenderableType:
     for row in outcome._rows():
         table.add_row(*row)
     heading = [Text(line) for line in outcome._heading()]
+    return Group(Text(f"{SIMULATION}\n", style="bold"), *heading, Text(), table, *after)
+
+
+def outcome_table(outcome: Outcome) -> RenderableType:
+    """For a terminal."""
     recorded = []
     if outcome.record is not None:
         kept = len(outcome.record.messages if hasattr(outcome.record, "messages") else outcome.record.visits)
         who = ", ".join(_name(outcome.protocol, u) for u in outcome.record.observers)
         recorded = [Text(f"\nrecorded: the {kept:,} messages that reached {who}; --json prints them")]
-    return Group(Text(f"{SIMULATION}\n", style="bold"), *heading, Text(), table, *recorded)
+    return _shown(outcome, *recorded)
+
+
+TEST = 0.2
+"""The share of the rows that is held back."""
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingOutcome:
+    """One model, and what can be said of it afterwards.
+
+    accuracy   share of the held-back rows on the right side
+    guess      the same for whoever says the commoner label
+    loss       certified before the run, for all that observers see during it
+    """
+
+    protocol: Protocol
+    model: FloatArray
+    accuracy: float
+    guess: float
+    rows: int
+    loss: Guarantee
+    delta: float
+    seed: int
+    source: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        found = {"accuracy": self.accuracy, "guess": self.guess, "rows": self.rows, "model": jsonable(self.model)}
+        return {**_plain_settings(self), **found, **_plain_loss(self)}
+
+    def _rows(self) -> list[tuple[str, str, str]]:
+        loss = self.loss
+        return [
+            ("accuracy", f"{self.accuracy:.3f}", f"on {self.rows:,} rows that nobody trained on"),
+            ("guessing", f"{self.guess:.3f}", "the commoner label for every row"),
+            (f"ε at δ = {self.delta:g}", loss_words(loss, self.delta),
+             f"{loss.claim.value}, what {loss.observers.words} can learn about a {loss.unit.value}"),
+        ]  # fmt: skip
+
+    def _heading(self) -> list[str]:
+        return [self.protocol.describe(), f"rows: {self.source}; seed {self.seed}"]
+
+    def __str__(self) -> str:
+        return _text(self)
+
+
+def learn_and_account(
+    protocol: Protocol, table: DataTable, seed: int, observers: Any, delta: float, source: str
+) -> TrainingOutcome:
+    """Deal four fifths of the rows to the parties, train a logistic model on them, try it on the rest.
+
+    Where every party keeps a model, the first party's is tried; several tokens bring the mean of their models.
+    """
+    rows, test = table.split(TEST, seed)
+    if getattr(protocol, "unit", "party") == "record":  # every record's own gradient is clipped
+        model_of = Logistic(rows.X.shape[1])
+        parties: Any = ModelParties.deal(model_of, rows.X, (rows.y > 0).astype(np.float64), protocol.n, seed)
+    else:
+        parties = LogisticParties.deal(rows.X, rows.y, protocol.n, seed)
+    loss = account(protocol, observers)  # before the work: what cannot be accounted for is not run
+    model = simulate(protocol, parties, seed).model
+    return TrainingOutcome(
+        protocol,
+        model,
+        accuracy(model, test.X, test.y),
+        float(max(np.mean(test.y > 0), np.mean(test.y < 0))),
+        len(test.y),
+        loss,
+        delta,
+        seed,
+        source,
+    )
+
+
+def learned_table(learned: TrainingOutcome) -> RenderableType:
+    """For a terminal."""
+    return _shown(learned)

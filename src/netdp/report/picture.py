@@ -6,34 +6,41 @@ are quick to compute, losses in order where parties differ and no network shows 
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from netdp.accounting import local_dp, trusted_curator
-from netdp.graphs import Graph
+from netdp.graphs.graph import Graph
 from netdp.numerics.arrays import FloatArray, Progress
-from netdp.privacy import Guarantee
-from netdp.privacy.readable import readable
-from netdp.protocols import Protocol
+from netdp.privacy.guarantee import Guarantee
+from netdp.privacy.wording import readable
+from netdp.protocols.answers import CURATOR, LOCAL, PUBLISHED, SHUFFLER, Answer
+from netdp.protocols.base import Protocol
+from netdp.protocols.table import plainest
+from netdp.report.charts import (
+    DELTAS,
+    Heat,
+    any_heat_map,
+    curves_of,
+    draw_curves,
+    draw_heat,
+    draw_losses,
+    short,
+    stated,
+)
+from netdp.report.network import placed
+from netdp.report.style import COLOURS, Scale, picture_path, write_picture
 
-from .comparison import Comparison
-from .curves import DELTAS, curves_of, draw_curves, draw_losses, stated
-from .files import picture_path, write_picture
-from .heat import Heat, any_heat_map, draw_heat, heat_map, short
-from .layout import placed
 from .network import draw_network, legend_entries
-from .scale import COLOURS, Scale
-from .summary import Summary
+from .pages import rendered
+from .tables import distance_cells
 
 if TYPE_CHECKING:
-    from .figures import Picture
+    from netdp.report.figures import Picture
 
 # More links than this only blacken a page and make it slow.
 MAX_EDGES = 12_000
@@ -91,57 +98,41 @@ class Shown:
         return self.protocol.describe()
 
 
-def save_picture(subject: Summary | Comparison, path: str | os.PathLike[str], progress: Progress | None = None) -> Path:
+def save_picture(answer: Answer, path: str | os.PathLike[str], progress: Progress | None = None) -> Path:
     """Write the picture to a .png, .svg, .pdf or .html file; it appears whole or not at all."""
     picture_path(path)  # refuse before the work
-    shown = show_of(subject, progress)
+    shown = show_of(answer, progress)
     return write_picture(path, lambda: drawn(shown), lambda: page(shown))
 
 
-def show_of(subject: Summary | Comparison, progress: Progress | None = None) -> Shown:
-    """What there is to show of an accounting; computes the pairs where that is quick."""
-    return _of_summary(subject, progress) if isinstance(subject, Summary) else _of_comparison(subject, progress)
-
-
-def _of_summary(summary: Summary, progress: Progress | None) -> Shown:
-    protocol, delta = summary.protocol, summary.delta
-    certified = f"{summary.chosen.claim.value}, as chosen" if summary.has_extras else "exact, plain gossip"
-    plain = "exact, plain gossip"
-    kinds = [("as chosen", certified, _epsilon(summary.chosen, delta), heat_map(protocol, delta, progress))]
-    others: dict[str, Guarantee | str] = {}
-    if summary.has_extras:
-        beside = heat_map(summary.plain_protocol, delta, progress)
-        kinds.append(("plain gossip", plain, _epsilon(summary.plain, delta), beside))
-        others[plain] = summary.plain
-    others["published (not a bound)"] = summary.published
-    others |= {"local DP": local_dp(protocol), "trusted curator": trusted_curator(protocol)}
-    header, rows = summary.table()
-    return Shown(
-        protocol, summary.chosen, delta, curves_of(summary.chosen, others),
-        {"local DP": summary.local_epsilon, "trusted curator": summary.curator_epsilon},
-        tuple(kinds), (summary.question, header, rows),
-    )  # fmt: skip
-
-
-def _of_comparison(comparison: Comparison, progress: Progress | None) -> Shown:
-    protocol, loss, delta = comparison.protocol, comparison.certified, comparison.delta
-    others = comparison.alternatives
+def show_of(answer: Answer, progress: Progress | None = None) -> Shown:
+    """What there is to show of an answer; computes the pairs where that is quick."""
+    protocol, loss, delta, others = answer.protocol, answer.loss, answer.delta, answer.alternatives
     baselines = {
         name: None if isinstance(one, str) else one.worst_epsilon(delta)
         for name, one in others.items()
-        if name in ("local DP", "trusted curator", "trusted shuffler")
+        if name in (LOCAL, CURATOR, SHUFFLER)
     }
     heat = None
-    if not loss.observers.any_of and len(loss.observers.parties) <= 1:
+    if answer.plain is not None or (not loss.observers.any_of and len(loss.observers.parties) <= 1):
         heat = any_heat_map(protocol, loss, progress, delta=delta)
-    rows = [[loss.claim.label, readable(loss.worst_epsilon(delta))]]
-    rows += [
-        [name, "–" if isinstance(one, str) else readable(one.worst_epsilon(delta))] for name, one in others.items()
-    ]
-    return Shown(
-        protocol, loss, delta, curves_of(loss, others), baselines,
-        (("as chosen", loss.claim.label, _epsilon(loss, delta), heat),), (comparison.question, ["", "worst ε"], rows),
-    )  # fmt: skip
+    kinds = [("as chosen", answer.label, _epsilon(loss, delta), heat)]
+    table: tuple[str, list[str], list[list[str]]]
+    if answer.plain is not None and answer.by_distance:
+        table = (answer.question, *distance_cells(answer))
+        if (plain := answer.other(answer.plain)) is not None:
+            form = plainest(protocol)[1]
+            beside = any_heat_map(form, plain, progress, delta=delta)
+            kinds.append((answer.plain, answer.column(answer.plain), _epsilon(plain, delta), beside))
+        first = [name for name in (answer.plain, PUBLISHED) if name in others]
+        named = {answer.column(name): others[name] for name in [*first, *(n for n in others if n not in first)]}
+    else:
+        rows = [[loss.claim.label, readable(loss.worst_epsilon(delta))]]
+        rows += [
+            [name, "–" if isinstance(one, str) else readable(one.worst_epsilon(delta))] for name, one in others.items()
+        ]
+        table, named = (answer.question, ["", "worst ε"], rows), others
+    return Shown(protocol, loss, delta, curves_of(loss, named), baselines, tuple(kinds), table)
 
 
 def _epsilon(loss: Guarantee, delta: float) -> FloatArray:
@@ -153,7 +144,7 @@ def _epsilon(loss: Guarantee, delta: float) -> FloatArray:
 
 def drawn(shown: Shown) -> Picture:
     """The picture for a page of a paper: the network large, the rest beside it; without a network one row of panels."""
-    from .figures import COLUMN, PAGE, Picture, paper_style
+    from netdp.report.figures import COLUMN, PAGE, Picture, paper_style
 
     beside = [*(["heat"] if shown.heat is not None else [])]
     beside += ["losses"] if shown.network is None and shown.differ else []
@@ -242,7 +233,4 @@ def page(shown: Shown) -> str:
         "assumptions": list(shown.loss.assumptions),
         "references": list(shown.loss.references),
     }
-    # "</" inside a script would end it: labels come from files.
-    text = json.dumps(data, allow_nan=False, separators=(",", ":")).replace("</", "<\\/").replace("<!--", "<\\u0021--")
-    template = resources.files("netdp.report").joinpath("page.html").read_text("utf-8")
-    return template.replace("/*DATA*/null", text)
+    return rendered("loss.html", data=data)

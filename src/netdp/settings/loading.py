@@ -15,23 +15,17 @@ from pydantic import ValidationError, create_model
 
 from netdp import protocols
 from netdp.errors import FileFormatError, InvalidValue
-from netdp.protocols import MaskedSum
-
-from .catalogue import CATALOGUE, Way
-from .models import (
+from netdp.protocols.family import Way, protocol_modules
+from netdp.settings.catalogue import CATALOGUE
+from netdp.settings.models import (
     Accounting,
     Auditing,
-    PlanFaulty,
-    PlanGossip,
-    PlanMasked,
+    PlanAll,
+    Planned,
     PlanNoise,
-    PlanRelayed,
-    PlanShuffle,
-    PlanToken,
     Protocolled,
-    Recording,
-    RunMasked,
-    Running,
+    RecordSettings,
+    RunSettings,
     Settings,
     plan_fields,
     protocol_fields,
@@ -43,43 +37,30 @@ _EXAMPLES = {
     "graph": "hypercube:8", "rounds": "20", "sigma": "4.0", "steps": "100000", "epsilon0": "1", "epsilon": "1",
     "domain": "4", "gamma": "0.5", "iterations": "10", "gossip-rounds": "4", "step": "0.1", "edge-probability": "0.01",
 }  # fmt: skip
+
 #: Settings that name files, relative to the file that names them.
 _FILES = ("graph", "policy", "values")
-
-#: Protocols that have a planner of their own, which finds more than the noise.
-_PLANNERS: dict[str, type[Settings]] = {
-    "gossip": PlanGossip, "token": PlanToken, "shuffle": PlanShuffle, "masked": PlanMasked,
-    "faulty-shuffle": PlanFaulty, "relayed-shuffle": PlanRelayed,
-}  # fmt: skip
 
 
 def subject(name: str, graph: Any) -> str:
     """What is spoken of when a setting is refused."""
-    words = {"token": f"a token on {graph}", "masked": "a masked sum", "shuffle": "shuffling"}
-    return words.get(name, name)
+    return (CATALOGUE[name].subject or name).format(graph=graph)
 
 
 @functools.cache
 def _model(command: str, name: str, way: Way) -> type[Settings]:
     """The settings of a command and a protocol."""
-    kind = getattr(protocols, way.protocol)
-    if command == "plan" and name in _PLANNERS:
-        return _PLANNERS[name]
-    base: type[Protocolled] = Recording
+    own = {"plan": CATALOGUE[name].plan, "simulate": CATALOGUE[name].run}.get(command)
+    stated: Any = None if own is None else protocol_modules()[way.protocol][0].named(own)
+    if stated is not None and not issubclass(stated, Protocolled):
+        return stated  # type: ignore[no-any-return]
     bases: dict[str, type[Protocolled]] = {"account": Accounting, "audit": Auditing, "plan": PlanNoise}
-    if command in bases:
-        base = bases[command]
-    elif kind.roles:  # a curator has nothing to record but what it collects
-        base = Running
-    elif issubclass(kind, MaskedSum):
-        base = RunMasked
+    # a curator has nothing to record but what it collects
+    base = stated or bases.get(command) or (RunSettings if getattr(protocols, way.protocol).roles else RecordSettings)
     fields: dict[str, Any] = plan_fields(way) if command == "plan" else protocol_fields(way)
     model: type[Settings] = create_model(f"{command} {name}", __base__=base, **fields)
     model.way = way  # type: ignore[attr-defined]
     return model
-
-
-Planning = PlanGossip | PlanToken | PlanShuffle | PlanFaulty | PlanRelayed | PlanMasked | PlanNoise
 
 
 def account_settings(path: Path | None, flags: dict[str, Any]) -> Accounting:
@@ -110,10 +91,10 @@ def audit_settings(path: Path | None, flags: dict[str, Any]) -> Auditing:
     return settings
 
 
-def simulate_settings(path: Path | None, flags: dict[str, Any]) -> Running:
+def simulate_settings(path: Path | None, flags: dict[str, Any]) -> RunSettings:
     """The settings of `netdp simulate`."""
     settings = _load("simulate", path, flags)
-    assert isinstance(settings, Running)
+    assert isinstance(settings, RunSettings)
     if settings.uniform == (settings.values is not None):
         raise InvalidValue(
             "whose values? give --values FILE (one number per party), or --uniform to draw some for a try; one of the two"
@@ -123,10 +104,10 @@ def simulate_settings(path: Path | None, flags: dict[str, Any]) -> Running:
     return settings
 
 
-def plan_settings(path: Path | None, flags: dict[str, Any]) -> Planning:
+def plan_settings(path: Path | None, flags: dict[str, Any]) -> Planned:
     """The settings of `netdp plan`."""
     settings = _load("plan", path, flags)
-    assert isinstance(settings, Planning)
+    assert isinstance(settings, Planned)
     settings.check()
     settings.check_links()
     return settings
@@ -150,19 +131,24 @@ def _load(command: str, path: Path | None, flags: dict[str, Any]) -> Settings:
         if path is not None and isinstance(file, str) and (path.parent / file).is_file():
             written[key] = str(path.parent / file)
     values = {**written, **flags}
+    everything = command == "plan" and "protocol" not in values
     name = _named(values)
     if "graph" not in values:
         raise _missing("graph")
     graph = values["graph"]
-    model = _model(command, name, CATALOGUE[name].way(graph if isinstance(graph, str) else ""))
+    model = (
+        PlanAll if everything else _model(command, name, CATALOGUE[name].way(graph if isinstance(graph, str) else ""))
+    )
     words = f"a plan of {subject(name, graph)}" if command == "plan" else subject(name, graph)
+    words = "a plan of every protocol" if everything else words
     known = model.flags()
     for key in values:
         if key in known:
             continue
         if key in flags:
             raise InvalidValue(
-                f"--{key} does not belong to {words}; it takes: {', '.join(f'--{k}' for k in known[: -len(Settings.model_fields)])}"
+                f"--{key} does not belong to {words}{_where(key) if everything else ''}; it takes: "
+                f"{', '.join(f'--{k}' for k in known[: -len(Settings.model_fields)])}"
             )
         assert path is not None
         elsewhere = _somewhere(command)
@@ -183,6 +169,12 @@ def _load(command: str, path: Path | None, flags: dict[str, Any]) -> Settings:
         raise InvalidValue(problem) from None
 
 
+def _where(key: str) -> str:
+    """Which plans take a flag that the plan of every protocol does not."""
+    owners = [name for name in CATALOGUE if CATALOGUE[name].plan and key in flags_of("plan", name, "")]
+    return f" (give -p {' or -p '.join(owners)}, too)" if owners else ""
+
+
 def flags_of(command: str, name: str, graph: str) -> list[str]:
     """What a command takes for a protocol on a graph, those of the protocol first."""
     return _model(command, name, CATALOGUE[name].way(graph)).flags()
@@ -191,7 +183,8 @@ def flags_of(command: str, name: str, graph: str) -> list[str]:
 def _somewhere(command: str) -> set[str]:
     """What some protocol takes."""
     ways = [(name, way) for name, entry in CATALOGUE.items() for way in entry.ways.values()]
-    return {flag for name, way in ways for flag in _model(command, name, way).flags()}
+    every = {*PlanAll.flags()} if command == "plan" else set()
+    return every | {flag for name, way in ways for flag in _model(command, name, way).flags()}
 
 
 def _missing(key: str) -> InvalidValue:

@@ -20,13 +20,17 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr
 
 from netdp import graphs, protocols
-from netdp.engine import Engine, engine
+from netdp.engines.choice import Engine, engine
 from netdp.errors import FileFormatError, InvalidValue
-from netdp.graphs import Graph
+from netdp.graphs.graph import Graph
 from netdp.graphs.spec import linked
-from netdp.protocols import MaskedSum, Protocol, VaryingGossip
-
-from .catalogue import LEFT_OUT, RENAMED, Way
+from netdp.numerics.arrays import Progress
+from netdp.protocols.answers import Answer, answer
+from netdp.protocols.base import Protocol
+from netdp.protocols.calibration import calibrate
+from netdp.protocols.family import Way
+from netdp.protocols.planning import Plan, plan
+from netdp.settings.catalogue import LEFT_OUT, RENAMED
 
 
 def _several(value: Any) -> Any:
@@ -46,6 +50,7 @@ def _ends(value: Any) -> Any:
 
 
 Parties = Annotated[list[int | str], BeforeValidator(_several)]
+
 Bounds = Annotated[tuple[float, float], BeforeValidator(_ends)]
 
 
@@ -104,6 +109,7 @@ def _words(value: Any) -> Any:
 
 #: Fields whose type on the command line is not that of the protocol.
 _TYPES: dict[str, Any] = {"closing": bool | float}
+
 #: Flags that are text for one protocol and a number for another.
 _EITHER = ("masks", "absent")
 
@@ -181,7 +187,7 @@ def made(kind: Any, first: str, graph: str, chosen: dict[str, Any], at_hand: Gra
     elif first == "graphs":
         turns = [graphs.parse(part) for part in turns_of(graph)]
         rounds = chosen.pop("rounds")
-        protocol = VaryingGossip(tuple(turns[t % len(turns)] for t in range(rounds)), **chosen)
+        protocol = kind(tuple(turns[t % len(turns)] for t in range(rounds)), **chosen)
     else:
         protocol = kind(graphs.parse(graph) if at_hand is None else at_hand, **chosen)
     assert isinstance(protocol, Protocol)
@@ -229,7 +235,7 @@ class Auditing(Looking):
     plot: str | None = None
 
 
-class Running(Looking):
+class RunSettings(Looking):
     """`netdp simulate`."""
 
     values: str | None = None
@@ -239,22 +245,10 @@ class Running(Looking):
     seed: int | None = None
 
 
-class Recording(Running):
+class RecordSettings(RunSettings):
     """`netdp simulate` of what parties see."""
 
     record: Parties | None = None
-
-
-class RunMasked(Recording):
-    """`netdp simulate` of a masked sum."""
-
-    def made(self) -> MaskedSum:
-        """The protocol; the middle of the public interval, if one is stated, is its centre."""
-        protocol = super().made()
-        assert isinstance(protocol, MaskedSum)
-        if self.bounds is None or "centre" in self.model_fields_set:
-            return protocol
-        return protocol.replace(centre=sum(self.bounds) / 2)
 
 
 class Planned(Settings):
@@ -263,6 +257,20 @@ class Planned(Settings):
     links: int = 0
     links_seed: int = 0
     plot: str | None = None
+    bar: ClassVar[bool] = False
+    """Whether the planner tells how far it is."""
+
+    @abstractmethod
+    def planned(self, progress: Progress | None = None) -> Plan | Answer:
+        """What meets the target."""
+
+    @property
+    def by_distance(self) -> bool:
+        """Whether what is asked for depends on how far apart two parties are."""
+        return False
+
+    def check(self) -> None:
+        """Refuse what is missing or said twice; every graph will do."""
 
     def network(self) -> Graph:
         """The graph, with its links."""
@@ -272,16 +280,22 @@ class Planned(Settings):
         """Refuse links that would change nothing."""
         if "links_seed" in self.model_fields_set and not (self.links or getattr(self, "advise", False)):
             raise InvalidValue("--links-seed is about random links; give --links (for example 2), or leave it out")
-        if self.links and (self.protocol == "token" and self.graph.startswith("complete:")):
-            raise InvalidValue(
-                f"--links {self.links}: everybody is linked with everybody in {self.graph}; leave it out"
-            )
 
 
 class Advised(Planned):
     """A plan that can also propose links."""
 
     advise: bool = False
+    links_for: ClassVar[str]
+    """What links are proposed for in the first place, of `netdp.protocols.links.PROTOCOLS`."""
+
+    @abstractmethod
+    def links_options(self) -> dict[str, Any]:
+        """What `advise_links` is told besides the seed."""
+
+    def topologies(self, progress: Progress) -> Any:
+        """Advice on other graphs, or why there is none (a text); None if there is never any."""
+        return None
 
     def check_links(self) -> None:
         """Refuse what --advise finds itself."""
@@ -290,116 +304,25 @@ class Advised(Planned):
             raise InvalidValue(f"--advise proposes links itself; leave --links {self.links} out")
 
 
-class PlanGossip(Advised):
-    """`netdp plan` of gossip."""
+class PlanAll(Planned):
+    """`netdp plan` of every family, in one table."""
 
-    epsilon: float | None = None
-    delta: float = 1e-6
-    scope: str = "worst"
-    policy: str | None = None
-    observer: Parties | None = None
-    coalitions: float | None = None
-    colluders: int = 1
-    seed: int = 0
-    draws: int = 20
-    sensitivity: float = 1.0
-    mixing: str = "metropolis"
-    max_rounds: int = 200
-
-    def check(self) -> None:
-        """Refuse what is missing or said twice."""
-        if self.policy is None and self.epsilon is None:
-            raise InvalidValue("epsilon is missing; give --epsilon (for example 1), or --policy with a file of rules")
-        if self.policy is not None and (self.epsilon is not None or "scope" in self.model_fields_set):
-            raise InvalidValue("a policy states its own epsilons and pairs; leave --epsilon and --scope out")
-        if self.colluders > 1 and (self.coalitions is not None or self.observer is not None or self.policy is not None):
-            raise InvalidValue(
-                f"--colluders {self.colluders} asks for any so many parties; leave --coalitions, --observer and --policy out"
-            )
-        if self.coalitions is None and (unused := {"seed", "draws"} & self.model_fields_set):
-            raise InvalidValue(
-                f"--{min(unused)} is about coalitions drawn at random; give --coalitions (for example 0.1) or leave it out"
-            )
-        if self.advise and (self.policy or self.observer):
-            raise InvalidValue(
-                "--advise compares topologies, so it cannot name parties: leave --policy and --observer out"
-            )
-
-
-class PlanToken(Planned):
-    """`netdp plan` of a token."""
-
-    epsilon: float
-    delta: float = 1e-6
-    visits: int | None = None
-    colluders: int = 1
-    sensitivity: float = 1.0
-
-    def check(self) -> None:
-        """Every graph will do."""
-
-
-class PlanMasked(Advised):
-    """`netdp plan` of a masked sum."""
-
+    protocol: str = "all"
     epsilon: float
     delta: float = 1e-6
     colluders: int = 1
-    sensitivity: float = 1.0
-    attempts: int = 1
     absent: Annotated[int, BeforeValidator(_words)] = 0
-    grid: float | None = None
+    sensitivity: float = 1.0
+    dimension: int = 1
+    seconds: float = 20.0
+    bar: ClassVar[bool] = True
 
-    def check(self) -> None:
-        """Every graph will do."""
-
-
-class PlanShuffle(Advised):
-    """`netdp plan` of shuffling: hops for given reports, or reports for a target."""
-
-    epsilon: float | None = None
-    epsilon0: float | None = None
-    delta: float = 1e-6
-    reporting: str = "all"
-    laziness: float = 0.0
-    share: float = 0.01
-    users: float = 1.0
-
-    def check(self) -> None:
-        """One question at a time."""
-        if (self.epsilon is None) == (self.epsilon0 is None):
-            raise InvalidValue(
-                "shuffling is planned for given reports (--epsilon0 1: how many hops?) or for a target (--epsilon 0.1: "
-                "how noisy must reports be?); give one of the two"
-            )
-
-
-class PlanFaulty(Planned):
-    """`netdp plan` of shuffling in spite of faults: how many hops?"""
-
-    epsilon0: float
-    delta: float = 1e-6
-    outages: float = 0.0
-    lost: float = 0.0
-    absent: str = "unreachable"
-    laziness: float = 0.0
-    share: float = 0.01
-
-    def check(self) -> None:
-        """Nothing to refuse before the protocol is made."""
-
-
-class PlanRelayed(Planned):
-    """`netdp plan` of shuffling through a server: how many hops, and how much cover?"""
-
-    epsilon0: float
-    delta: float = 1e-6
-    bundles: int = 0
-    laziness: float = 0.0
-    share: float = 0.01
-
-    def check(self) -> None:
-        """Nothing to refuse before the protocol is made."""
+    def planned(self, progress: Progress | None = None) -> Plan:
+        """All families in one table."""
+        return plan(
+            self.network(), self.epsilon, self.delta, colluders=self.colluders, absent=self.absent,
+            sensitivity=self.sensitivity, dimension=self.dimension, seconds=self.seconds, progress=progress,
+        )  # fmt: skip
 
 
 class PlanNoise(Planned, Protocolled):
@@ -409,8 +332,13 @@ class PlanNoise(Planned, Protocolled):
     delta: float = 1e-6
     colluders: int = 1
 
-    def check(self) -> None:
-        """Nothing to refuse before the protocol is made."""
+    def planned(self, progress: Progress | None = None) -> Answer:
+        """The least noise, against any so many parties."""
+        options: dict[str, Any] = {} if self.colluders == 1 else {"colluders": self.colluders}
+        found = calibrate(self.made(), self.epsilon, self.delta, **options)
+        if found.roles and self.colluders == 1:
+            return answer(found, list(found.roles), self.delta, progress=progress)
+        return answer(found, None, self.delta, colluders=self.colluders, progress=progress)
 
     def made(self) -> Protocol:
         """The protocol with a noise that is only a beginning."""

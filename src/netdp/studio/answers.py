@@ -8,89 +8,86 @@ from typing import Any
 import numpy as np
 
 from netdp.errors import InvalidValue
-from netdp.numerics.arrays import FloatArray
-from netdp.planning import Plan
-from netdp.privacy import Guarantee
-from netdp.privacy.readable import readable
-from netdp.protocols import Protocol
-from netdp.report.accuracy import at_the_same_privacy, error_dict, error_words
-from netdp.report.comparison import Comparison
-from netdp.report.summary import Summary
-from netdp.settings.catalogue import Way
-from netdp.utility import ExpectedError
+from netdp.privacy.guarantee import Guarantee
+from netdp.privacy.wording import readable
+from netdp.protocols.accuracy import ExpectedError
+from netdp.protocols.answers import (
+    CURATOR,
+    LOCAL,
+    OWN,
+    PUBLISHED,
+    SHUFFLER,
+    Answer,
+    AnswerRow,
+    at_the_same_privacy,
+    error_dict,
+    error_words,
+)
+from netdp.protocols.base import Protocol
+from netdp.protocols.family import Way
+from netdp.protocols.planning import Plan
+from netdp.report.tables import distance_cells
 
 from .controls import settings_of
 
 
-def of_gossip(summary: Summary) -> dict[str, Any]:
-    """Gossip by distance: the formula, plain gossip, as chosen."""
-    header, cells = summary.table()
+def of_answer(answer: Answer) -> dict[str, Any]:
+    """What observers learn, beside its alternatives; by distance where there is a network and they have names."""
+    loss, delta, protocol = answer.loss, answer.delta, answer.protocol
+    plain = answer.plain if answer.plain is None or answer.has_extras else OWN
     rows = [
         {
-            "hops": int(row.group), "parties": row.parties, "published": row.published.worst_epsilon,
-            "plain": row.plain.worst_epsilon, "chosen": row.chosen.worst_epsilon,
+            "hops": row.hops, "parties": row.parties, "chosen": _number(row.own.epsilon),
+            "published": _of(row, PUBLISHED), "plain": _of(row, plain),
         }
-        for row in summary.rows
+        for row in answer.by_distance
     ]  # fmt: skip
+    reasons = {name: one for name, one in answer.alternatives.items() if isinstance(one, str)}
+    others = {name: answer.other(name) for name in (PUBLISHED, LOCAL)}
+    others["curator"] = answer.other(CURATOR, SHUFFLER)
+    worst = {name: math.nan if one is None else one.worst_epsilon(delta) for name, one in others.items()}
+    header, cells = distance_cells(answer) if answer.plain is not None and rows else _cells(answer, reasons)
     return {
-        **_answer(summary.chosen, summary.delta, summary.protocol, summary.error, summary.question),
-        "distances": summary.distances.tolist(),
-        "by_distance": _finite(rows),
-        "table": {"header": header, "rows": cells},
-        "local": _number(summary.local_epsilon),
-        "curator": _number(summary.curator_epsilon),
-        "published": _number(summary.everyone.published.worst_epsilon),
-        "warning": "The published formula is below the exact loss at some distance: it is no bound."
-        if summary.published_fails
-        else None,
-    }
-
-
-def of_any(comparison: Comparison) -> dict[str, Any]:
-    """Any other protocol beside its alternatives; by distance where there is a network."""
-    certified, delta, protocol = comparison.certified, comparison.delta, comparison.protocol
-    others = {name: one for name, one in comparison.alternatives.items() if isinstance(one, Guarantee)}
-    reasons = {name: one for name, one in comparison.alternatives.items() if isinstance(one, str)}
-    worst = {name: one.worst_epsilon(delta) for name, one in others.items()}
-    distances = _distances(protocol, certified)
-    published = next((others[name] for name in others if name.startswith("published")), None)
-    rows = [] if distances is None else _by_distance(distances, certified, published, delta)
-    names = [certified.claim.label, *comparison.alternatives]
-    figures = [
-        readable(certified.worst_epsilon(delta)),
-        *(readable(worst[n]) if n in worst else "–" for n in names[1:]),
-    ]
-    table: dict[str, Any] = {
-        "header": ["", "worst ε", ""],
-        "rows": [[n, figure, reasons.get(n, "")] for n, figure in zip(names, figures, strict=True)],
-    }
-    if rows:
-        shown = [row for row in rows if row["chosen"] is not None]
-        names, figures = map(
-            list, zip(*((n, f) for n, f in zip(names, figures, strict=True) if n not in reasons), strict=True)
-        )
-        table = {"header": ["hops away", "parties", *names], "rows": []}
-        for row in shown:
-            beside = [
-                _readable(row["published"]) if name.startswith("published") else figure
-                for name, figure in zip(names[1:], figures[1:], strict=True)
-            ]
-            table["rows"].append([str(row["hops"]), f"{row['parties']:,}", _readable(row["chosen"]), *beside])
-        table["rows"].append(["worst", f"{sum(row['parties'] for row in shown):,}", *figures])
-    return {
-        **_answer(certified, delta, protocol, comparison.error, comparison.question),
-        "distances": None if distances is None else distances.tolist(),
+        **_told(loss, delta, protocol, answer.error, answer.question),
+        "distances": None if answer.distances is None else answer.distances.tolist(),
         "by_distance": rows,
-        "table": table,
-        "local": _number(worst.get("local DP", math.nan)),
-        "curator": _number(next((worst[n] for n in worst if n.startswith("trusted")), math.nan)),
-        "published": None if published is None else _number(published.worst_epsilon(delta)),
-        "warning": None,
+        "table": {"header": header, "rows": cells},
+        "local": _number(worst[LOCAL]),
+        "curator": _number(worst["curator"]),
+        "published": _number(worst[PUBLISHED]),
+        "warning": "The published formula is below the exact loss at some distance: it is no bound."
+        if answer.formula_fails
+        else None,
         "reasons": reasons if rows else {},
     }
 
 
-def _answer(
+def _of(row: AnswerRow, name: str | None) -> float | str | None:
+    return _number(row.losses[name].epsilon) if name in row.losses else None
+
+
+def _cells(answer: Answer, reasons: dict[str, str]) -> tuple[list[str], list[list[str]]]:
+    """By distance, with what is the same at all of them in every row; else one row for each alternative."""
+    delta, names = answer.delta, [answer.loss.claim.label, *answer.alternatives]
+    others = [answer.other(name) for name in answer.alternatives]
+    figures = [
+        readable(answer.epsilon),
+        *("–" if one is None else readable(one.worst_epsilon(delta)) for one in others),
+    ]
+    if not answer.by_distance:
+        rows = [[name, figure, reasons.get(name, "")] for name, figure in zip(names, figures, strict=True)]
+        return ["", "worst ε", ""], rows
+    known = [(name, figure) for name, figure in zip(names, figures, strict=True) if name not in reasons]
+    shown = [row for row in answer.by_distance if not math.isnan(row.own.epsilon)]
+    cells = []
+    for row in shown:
+        beside = [readable(row.losses[name].epsilon) if name in row.losses else figure for name, figure in known[1:]]
+        cells.append([str(row.hops), f"{row.parties:,}", readable(row.own.epsilon), *beside])
+    cells.append(["worst", f"{sum(row.parties for row in shown):,}", *(figure for _, figure in known)])
+    return ["hops away", "parties", *(name for name, _ in known)], cells
+
+
+def _told(
     loss: Guarantee, delta: float, protocol: Protocol, error: ExpectedError | str, question: str
 ) -> dict[str, Any]:
     """What all answers say; ε is written out in full, as `netdp account --json` does."""
@@ -121,36 +118,12 @@ def _answer(
     }
 
 
-def _distances(protocol: Protocol, loss: Guarantee) -> np.ndarray[Any, np.dtype[np.int32]] | None:
-    network, parties = protocol.network, loss.observers.parties
-    return None if network is None or not parties else network.distances(parties)
-
-
-def _by_distance(
-    distances: np.ndarray[Any, np.dtype[np.int32]], certified: Guarantee, published: Guarantee | None, delta: float
-) -> list[dict[str, Any]]:
-    losses = [(certified, "chosen")] + ([] if published is None else [(published, "published")])
-    epsilons = {name: np.asarray(one.epsilon(delta)) for one, name in losses}
-    rows = []
-    for hops in range(1, int(distances.max(initial=0)) + 1):
-        members = distances == hops
-        row: dict[str, Any] = {"hops": hops, "parties": int(members.sum()), "published": None, "plain": None}
-        row |= {name: _number(_worst(epsilon[members])) for name, epsilon in epsilons.items()}
-        rows.append(row)
-    return rows
-
-
-def _worst(values: FloatArray) -> float:
-    counted = values[~np.isnan(values)]
-    return float(counted.max()) if counted.size else math.nan
-
-
-def of_plan(plan: Plan | Comparison, way: Way) -> dict[str, Any]:
+def of_plan(plan: Plan | Answer, way: Way) -> dict[str, Any]:
     """What a planner found: settings for the sliders, and the ways it compared."""
-    if isinstance(plan, Comparison):
+    if isinstance(plan, Answer):
         return {
             "settings": settings_of(plan.protocol, way), "options": [], "notes": [],
-            "holds": f"against {plan.certified.observers.words}",
+            "holds": f"against {plan.loss.observers.words}",
         }  # fmt: skip
     options = [
         {
@@ -179,11 +152,3 @@ def _number(value: float) -> float | str | None:
     if math.isnan(value):
         return None
     return "inf" if math.isinf(value) else value
-
-
-def _readable(value: float | str | None) -> str:
-    return "–" if value is None else readable(math.inf if value == "inf" else float(value))
-
-
-def _finite(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{k: _number(v) if isinstance(v, float) else v for k, v in row.items()} for row in rows]

@@ -14,28 +14,18 @@ import numpy as np
 
 from netdp.graphs.mixing import MIXINGS
 from netdp.graphs.transitions import WALKS
-from netdp.protocols import Protocol
-from netdp.protocols.faulty_shuffle import ABSENCES
-from netdp.protocols.masked import SPREADS, UNITS
-from netdp.protocols.masked_descent import AGGREGATES, KEPT
-from netdp.protocols.noise_law import NOISE_LAWS
-from netdp.protocols.ring import RESPONSES, RING_NOISES
-from netdp.protocols.secret_ring import ORDERS
-from netdp.protocols.shuffle import REPORTINGS
-from netdp.protocols.walk import RELEASES, SENDERS
-from netdp.settings.catalogue import CATALOGUE, RENAMED, Way
+from netdp.models.parties import AGGREGATES
+from netdp.protocols.base import Protocol
+from netdp.protocols.family import Way, spoken
+from netdp.protocols.grid import NOISE_LAWS
+from netdp.settings.catalogue import CATALOGUE, RENAMED, SWITCHES, WORDS
 from netdp.settings.models import protocol_fields
-from netdp.settings.words import SWITCHES, WORDS
 
 CHOICES: dict[str, tuple[str, ...]] = {
-    "mixing": tuple(MIXINGS), "spread": tuple(SPREADS), "unit": tuple(UNITS), "aggregate": tuple(AGGREGATES),
-    "average": tuple(KEPT), "law": tuple(NOISE_LAWS), "noise": tuple(RING_NOISES), "response": tuple(RESPONSES),
-    "reporting": tuple(REPORTINGS), "sender": tuple(SENDERS), "release": tuple(RELEASES), "walk": tuple(WALKS),
-    "absent": tuple(ABSENCES),
+    "mixing": tuple(MIXINGS), "aggregate": tuple(AGGREGATES), "law": tuple(NOISE_LAWS), "walk": tuple(WALKS),
+    **{name: tuple(family.named(path)) for family, words in spoken() for name, path in words.choices.items()},
 }  # fmt: skip
-"""Settings that are one word of a few."""
-OTHER_CHOICES = {("SecretRingSum", "sender"): tuple(ORDERS)}
-"""Where a protocol has other words for a setting."""
+"""Settings that are one word of a few; "class.setting" where a protocol has other words for it."""
 
 RANGES: dict[str, tuple[float, float]] = {
     "rounds": (1, 1000), "steps": (1, 1_000_000), "iterations": (1, 1000), "gossip_rounds": (1, 100), "sigma": (0.01, 1000),
@@ -74,7 +64,7 @@ def _control(way: Way, field: str, hint: Any, default: Any) -> dict[str, Any]:
     if field in SWITCHES and bool in kinds:
         return {**made, "kind": "switch"}
     if kinds <= {str, type(None)} or (field in CHOICES and not kinds & {int, float}):
-        choices = OTHER_CHOICES.get((way.protocol, field), CHOICES.get(field))
+        choices = CHOICES.get(f"{way.protocol}.{field}", CHOICES.get(field))
         return {**made, "kind": "text"} if choices is None else {**made, "kind": "choice", "choices": list(choices)}
     if not kinds & {int, float} or str in kinds:
         return {**made, "kind": "text"}

@@ -19,9 +19,11 @@ from typing import Any
 import numpy as np
 
 from netdp.errors import FileFormatError, InvalidValue
-from netdp.graphs import Graph, datasets, parse, read_with_report
-from netdp.graphs.spec import LINKS, examples, parameters
-from netdp.report.layout import placed
+from netdp.graphs.files import read_with_report
+from netdp.graphs.graph import Graph
+from netdp.graphs.named import datasets
+from netdp.graphs.spec import LINKS, examples, parameters, parse
+from netdp.report.network import placed
 from netdp.settings.models import turns_of
 
 MOST_PARTIES = 40_000

@@ -9,14 +9,28 @@ What a browser may do here:
   127.0.0.1 is refused.
 - Nothing is loaded from outside, nothing inline runs, and no page may frame this one (Content-Security-Policy).
 - Questions are small, uploads limited, files of this machine are never read by name.
+
+**Answers** are lines of JSON, one question after another: how far it is, then the answer, or a sentence why there is none. Work
+runs in a thread and tells its progress. When the browser goes away, because its user has moved the slider on, the next word of
+progress ends the work: nobody waits for it.
+
+`serve` starts it: an address on this machine, a token, a server until it is stopped.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hmac
+import ipaddress
 import json
+import logging
 import mimetypes
-from collections.abc import AsyncIterator, Callable
+import secrets
+import socket
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from importlib import resources
 from typing import Any
@@ -29,21 +43,110 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from netdp import __version__
-from netdp.errors import InvalidValue
+from netdp.errors import InvalidValue, NetdpError
 from netdp.numerics.arrays import Progress
-from netdp.peers.under_way import under_way
+from netdp.peers.runs import under_way
+from netdp.studio.controls import protocols
+from netdp.studio.explorer import Explorer
+from netdp.studio.networks import MOST_BYTES, listing
+from netdp.studio.watch import Watch
 
-from .controls import protocols
-from .explore import Explorer
-from .networks import MOST_BYTES, listing
-from .streaming import Desk
-from .watch import Watch
+logger = logging.getLogger("netdp.studio")
+
+EVERY = 0.15
+"""Seconds between two words of progress."""
+
+WORKERS = 4
+"""Answers that are worked on at once; those that nobody waits for any more may be among them for a moment."""
+
+Work = Callable[[Progress], Any]
+
+
+class GivenUp(Exception):
+    """Nobody waits for this answer any more."""
+
+
+class RequestQueue:
+    """Where answers are worked out."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="netdp studio")
+
+    def close(self) -> None:
+        """No more answers."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    async def lines(self, work: Work) -> AsyncIterator[bytes]:
+        """The lines of one answer."""
+        loop, told = asyncio.get_running_loop(), asyncio.Queue[dict[str, Any]]()
+        gone = threading.Event()
+        last = 0.0
+
+        def say(line: dict[str, Any]) -> None:
+            loop.call_soon_threadsafe(told.put_nowait, line)
+
+        def progress(done: int, total: int) -> None:
+            nonlocal last
+            if gone.is_set():
+                raise GivenUp
+            if (now := time.monotonic()) > last + EVERY:
+                last = now
+                say({"progress": done / max(total, 1)})
+
+        def run() -> None:
+            if not gone.is_set():
+                say(_outcome(lambda: work(progress)))
+
+        self._pool.submit(run)
+        try:
+            while True:
+                line = await told.get()
+                yield encoded(line)
+                if "progress" not in line:
+                    return
+        finally:
+            gone.set()
+
+    async def changes(self, steps: Iterator[dict[str, Any] | None], pause: float) -> AsyncIterator[bytes]:
+        """The lines of something that goes on: asked again and again, silent while nothing changes."""
+        loop = asyncio.get_running_loop()
+        while True:
+            line = await loop.run_in_executor(self._pool, lambda: next(steps, {"end": True}))
+            if line is not None:
+                yield encoded(line)
+                if "end" in line or "error" in line:
+                    return
+            await asyncio.sleep(pause)
+
+
+def _outcome(work: Callable[[], Any]) -> dict[str, Any]:
+    """The answer; a refusal is a sentence, and a bug is logged and owned up to, without its insides."""
+    try:
+        return {"answer": work()}
+    except GivenUp:
+        return {"error": "given up: nobody waits for this answer"}
+    except NetdpError as refusal:
+        return {"error": " ".join(str(refusal).split())}
+    except (RecursionError, MemoryError):
+        return {"error": "this is too large for the machine; take a smaller network or fewer rounds"}
+    except Exception:
+        logger.exception("an answer failed")
+        return {"error": "netdp failed on this; that is a bug. The terminal where the studio runs shows where"}
+
+
+def encoded(line: dict[str, Any]) -> bytes:
+    """One line of JSON."""
+    return json.dumps(line, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
 
 MOST_ASKED = 256 * 1024
 """Bytes of a question."""
+
 PAUSE = 0.25
 """Seconds between two looks at running parties."""
+
 TOKEN = "x-netdp-token"
+
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -55,7 +158,9 @@ HEADERS = {
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
     "cache-control": "no-store",
 }
+
 PAGE = resources.files("netdp.studio") / "page"
+
 NDJSON = "application/x-ndjson"
 
 Question = Callable[[dict[str, Any], Progress], Any]
@@ -100,7 +205,7 @@ class Studio:
     """The page's questions and who answers them."""
 
     def __init__(self, explorer: Explorer, watch: Watch | None = None) -> None:
-        self.explorer, self.watch, self.desk = explorer, watch, Desk()
+        self.explorer, self.watch, self.desk = explorer, watch, RequestQueue()
         self._questions: dict[str, Question] = {
             "network": lambda asked, _: explorer.network(_state(asked)),
             "account": lambda asked, progress: explorer.account(_state(asked), progress),
@@ -232,3 +337,52 @@ async def _file(request: Request) -> Response:
     return Response(
         (PAGE / name).read_bytes(), media_type=f"{kind}; charset=utf-8" if kind.startswith("text/") else kind
     )
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that listens; `port` 0 is any free one. Only addresses of this machine are taken."""
+    try:
+        address = ipaddress.ip_address({"localhost": "127.0.0.1"}.get(host, host))
+    except ValueError:
+        raise InvalidValue(f"--host {host!r} is no address; 127.0.0.1 is this machine") from None
+    if not address.is_loopback:
+        raise InvalidValue(
+            f"--host {host} can be reached from other machines, and the studio shows what its user may see; it listens on this "
+            "machine only. From elsewhere: ssh -L 8765:127.0.0.1:8765 here"
+        )
+    opened = socket.socket(socket.AF_INET6 if address.version == 6 else socket.AF_INET, socket.SOCK_STREAM)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        opened.bind((str(address), port))
+    except (OSError, OverflowError) as error:
+        opened.close()
+        reason = getattr(error, "strerror", None) or error
+        raise InvalidValue(
+            f"cannot listen on port {port}: {reason}; give another --port, or 0 for a free one"
+        ) from None
+    opened.listen(64)
+    return opened
+
+
+def address_of(opened: socket.socket) -> str:
+    """host:port as a browser writes it."""
+    host, port = opened.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def serve(studio: Studio, opened: socket.socket, ready: Callable[[str], None]) -> None:
+    """Answer until interrupted; `ready` gets the address to open, token included."""
+    import uvicorn
+
+    here, token = address_of(opened), secrets.token_urlsafe(24)
+    port = here.rpartition(":")[2]
+    hosts = frozenset({here, f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}"})
+    config = uvicorn.Config(
+        studio.app(token, hosts),
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=1,
+    )  # no access log: the address may hold the token
+    ready(f"http://{here}/#token={token}")
+    uvicorn.Server(config).run(sockets=[opened])

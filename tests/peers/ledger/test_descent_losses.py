@@ -1,4 +1,4 @@
-"""What a training costs, in a ledger: docs/guarantees.md#training-on-peers, against brute force on small instances."""
+"""What a training costs, in a ledger: docs/proofs/peers.md#training-on-peers, against brute force on small instances."""
 
 import math
 
@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from netdp import MaskedDescent, MaskedSum, graphs
-from netdp.accounting import account
+from netdp import graphs
 from netdp.errors import InvalidValue
-from netdp.peers.ledger.descent_losses import broken_off, descent_curve, descent_loss
+from netdp.families.masked.descent import MaskedDescent
+from netdp.families.masked.peer import DESCENT, descent_curve, descent_loss
+from netdp.families.masked.protocol import MaskedSum
 from netdp.peers.ledger.entries import Entry, correction_of, curve, in_force, total
 from netdp.peers.ledger.losses import check_loss, is_covered
+from netdp.protocols import account
 
 GRAPH = graphs.complete(5)
 TRAINED = MaskedDescent(GRAPH, 20, sigma=4.0, step=0.5, dimension=3, unit="record", sampling=0.25, max_records=100)
@@ -109,13 +111,13 @@ def test_who_chooses_the_end_wins_more_than_delta_unless_the_whole_is_entered():
     assert 0.5 * delta < best_stop(mu, [plain[-1]] * most) <= delta * (1 + 1e-3)
 
     loss = descent_loss(TRAINED, COUNTED)
-    assert [broken_off(loss, made) for made in range(1, 21)] == [None] * 20
-    assert float(descent_curve(broken_off(loss, 0), 4).epsilon(1e-9)) == 0.0
+    assert [DESCENT.broken_off(loss, made) for made in range(1, 21)] == [None] * 20
+    assert float(descent_curve(DESCENT.broken_off(loss, 0), 4).epsilon(1e-9)) == 0.0
 
 
 def test_a_correction_takes_the_place_of_the_whole():
     first = entry(descent_loss(TRAINED, COUNTED))
-    less = correction_of(first, broken_off(first.loss, 0))
+    less = correction_of(first, DESCENT.broken_off(first.loss, 0))
     assert in_force([first, less]) == [less]
     assert float(total([first, less], 1, "record").epsilon(1e-6)) < float(total([first], 1, "record").epsilon(1e-6))
     assert is_covered(less.loss, less.loss)

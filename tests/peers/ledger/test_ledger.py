@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from netdp import account, graphs
-from netdp.accounting.gossip.dithered import wire_grid
+from netdp import graphs
 from netdp.errors import InvalidValue, Unsupported
+from netdp.families.gossip.account.grid import wire_grid
+from netdp.families.masked.peer import sum_loss
 from netdp.peers.ledger.entries import (
     Entry,
     LedgerBroken,
@@ -24,11 +25,12 @@ from netdp.peers.ledger.entries import (
     utc_text,
     year,
 )
-from netdp.peers.ledger.losses import NO_BOUND, loss_of, profile_loss
+from netdp.peers.ledger.losses import NO_BOUND, loss_of, profile_loss, together
 from netdp.peers.study import Study
 from netdp.peers.study.task import Task
 from netdp.privacy import GaussianCurve, ProfileCurve, gaussian_epsilon
 from netdp.protocols import Gossip, MaskedSum, RingSum
+from netdp.protocols.accounting import account
 
 
 def masked(share=10**6, distance=300, dimension=1, kind="masked-sum"):
@@ -297,13 +299,13 @@ def test_gossip_on_a_grid_is_kept_as_tables():
 
 def test_what_no_proof_covers_is_refused():
     with pytest.raises(Unsupported, match="pads between all pairs only"):
-        loss_of(MaskedSum(graphs.ring(6), sigma=1.0, masks=2), 0, NAMES)
+        sum_loss(MaskedSum(graphs.ring(6), sigma=1.0, masks=2))
     with pytest.raises(Unsupported, match="real numbers"):
         loss_of(Gossip(graphs.complete(6), rounds=3, sigma=1.0), 0, NAMES)
     with pytest.raises(Unsupported, match="real numbers"):
         loss_of(RingSum(6, rounds=1, sigma=1.0), 0, NAMES)
     with pytest.raises(InvalidValue, match="5 names for 6 parties"):
-        loss_of(MaskedSum(graphs.ring(6), sigma=1.0), 0, NAMES[:5])
+        loss_of(RingSum(6, rounds=1, sigma=1.0, grid=0.0625), 0, NAMES[:5])
 
 
 # ── entries as text, times, the chain ─────────────────────────────────────────────────────────────────────────────────
@@ -369,3 +371,10 @@ def test_the_chain_names_the_row():
         check_chain([(2, entry().to_json(), b"", b"", b"")])
     assert found.value.row == 1
     assert NO_BOUND.epsilon(0.5) == math.inf
+
+
+def test_losses_add_up_as_printed():
+    """Formula pin: μ = √Σμ², four units on every square and four on the root; four of μ = 1 make exactly 2(1 + 6u)."""
+    found = together([GaussianCurve(1.0)] * 4)
+    assert float(found.mu) == 2 * (1 + 6 * 2.0**-53)
+    assert float(together([GaussianCurve(1.0)]).mu) == 1 + 6 * 2.0**-53

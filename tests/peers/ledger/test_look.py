@@ -59,7 +59,7 @@ class Writer:
         return self
 
     def __exit__(self, *_):
-        self.process.communicate(timeout=60)
+        self.process.communicate(timeout=300)
 
 
 def test_beside_a_peer_that_runs(tmp_path):

@@ -1,12 +1,12 @@
-"""Registers that only rise: what a party publishes in one iteration after the other (docs/guarantees.md#training-on-peers)."""
+"""Registers that only rise: what a party publishes in one iteration after the other (docs/proofs/peers.md#training-on-peers)."""
 
 import sqlite3
 
 import pytest
 
 from netdp.errors import Refused
-from netdp.peers.ledger.database import FORMAT, TRIGGERS
-from netdp.peers.ledger.store import SHUT, Store, StoreFailed
+from netdp.peers.ledger.database import FORMAT, TRIGGERS, StoreFailed
+from netdp.peers.ledger.store import SHUT, Store
 
 STUDY = b"s" * 32
 

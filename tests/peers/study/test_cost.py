@@ -7,10 +7,10 @@ import pytest
 from typer.testing import CliRunner
 
 from netdp.cli import app
+from netdp.families.masked.training import outlook
 from netdp.learn import LogisticRegression, NoiseWarning
 from netdp.peers.study import Study
-from netdp.peers.study.cost import outlook_of, warnings_of
-from netdp.planning import outlook
+from netdp.peers.study.progress import outlook_of, warnings_of
 
 PARTIES, ROWS = 12, 5
 

@@ -1,6 +1,6 @@
 """Scaling, then training: the masked sum of the estimators as a study, its answer in a schema, and both within one budget.
 
-What must hold: docs/guarantees.md#scaling-on-peers and docs/guarantees.md#private-standardisation.
+What must hold: docs/proofs/learning.md#scaling-on-peers and #private-standardisation.
 """
 
 import json
@@ -11,19 +11,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from netdp import account, graphs
+from netdp import graphs
 from netdp.errors import FileFormatError, InvalidValue, Refused
+from netdp.families.masked.learning import standardised
+from netdp.families.masked.protocol import quantised, quantised_records
+from netdp.families.masked.training import composed, scaling_sum
 from netdp.learn import load_model
-from netdp.learn.scaling import by_bounds, standardised
+from netdp.learn.scaling import by_bounds
 from netdp.models.card import card_text
 from netdp.models.files import save_model
-from netdp.models.moments import moment_length, moments
-from netdp.models.schema import Column, Schema
+from netdp.models.schema import Column, Schema, moment_length, moments
 from netdp.peers.ledger.entries import entry_of, total
-from netdp.peers.model import Misfit
-from netdp.peers.reasons import reason_of
-from netdp.peers.study import Scaling, Study, Training
-from netdp.peers.study.in_two import (
+from netdp.peers.records import Misfit
+from netdp.peers.study import ScalingTask, Study, Training
+from netdp.peers.study.files import read_answer, read_schema, scaled_by
+from netdp.peers.study.planning import (
     check_paid,
     plan_scaling,
     plan_training_after,
@@ -32,12 +34,10 @@ from netdp.peers.study.in_two import (
     total_epsilon,
     unheld_words,
 )
+from netdp.peers.study.progress import about
 from netdp.peers.study.scaling import Scaled
-from netdp.peers.study.schema_file import read_answer, read_schema, scaled_by
 from netdp.peers.study.task import Task
-from netdp.peers.trained import about
-from netdp.planning.training_before import composed, scaling_sum
-from netdp.protocols.masked_steps import quantised, quantised_records
+from netdp.protocols.accounting import account
 
 sys.path.append(str(Path(__file__).parents[1]))
 
@@ -60,7 +60,7 @@ PLAN = {"graph": "complete:5", "delta": 1e-6}
 
 
 def asked(unit="record", **changes):
-    return Scaling(**{"features": FEATURES, "unit": unit, "max_records": 500} | changes)
+    return ScalingTask(**{"features": FEATURES, "unit": unit, "max_records": 500} | changes)
 
 
 def rows_of(X):
@@ -159,7 +159,7 @@ def test_neighbours_move_what_is_added_by_no_more_than_is_accounted_and_nearly_a
 @pytest.mark.parametrize("unit", ["party", "record"])
 def test_peers_find_it_together_to_the_last_bit(unit, monkeypatch):
     """Whole peers in virtual time: everybody has the total that follows from rows and secrets, and says the same of it."""
-    task = Scaling(features=[{"name": "x", "range": [0, 120]}], unit=unit, max_records=10)
+    task = ScalingTask(features=[{"name": "x", "range": [0, 120]}], unit=unit, max_records=10)
     monkeypatch.setitem(
         matrix.COMPANY, f"masked-sum, {unit}", {"graph": "complete:5", "protocol": "masked-sum", "task": task}
     )
@@ -335,7 +335,7 @@ def test_a_training_that_names_another_study_is_only_stated(first, second):
     said = unheld_words(lying, lambda study: ledger.get(study, []))
     assert said.startswith("this party took no part in the study ffffffffffffffff…")
     assert said.endswith("what both cost together is what the study states")
-    assert reason_of(said) == "scaling-not-held"
+    assert said.code == "scaling-not-held"
     assert unheld_words(second, lambda study: ledger.get(study, [])) is None
     assert unheld_words(first, lambda study: []) is None  # names none
     told = {"roster": NAMES, "answer": {"evaluation": None}}
@@ -346,7 +346,7 @@ def test_a_training_that_names_another_study_is_only_stated(first, second):
 
 
 def test_a_narrow_range_far_from_zero_keeps_its_centre_and_attempts_have_a_limit(second):
-    far = Scaling(features=[{"name": "t", "range": [1e9, 1e9 + 100]}], max_records=10)
+    far = ScalingTask(features=[{"name": "t", "range": [1e9, 1e9 + 100]}], max_records=10)
     (found,) = far.answer([5.0, -9.0, 10.0], 5)["features"]
     assert found["centre"] == pytest.approx(1e9 + 75, abs=1e-3)
     assert found["scale"] > 0

@@ -9,15 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from netdp import account, graphs
-from netdp.accounting.masked.sums import component_curve
+from netdp import graphs
 from netdp.errors import FileFormatError, InvalidValue, Refused, Unsupported
-from netdp.peers.kinds.noise import least_noise
-from netdp.peers.kinds.promised import promise_of
+from netdp.families.masked.account import component_curve
+from netdp.peers.noise import least_noise
+from netdp.peers.promise import promise_of
 from netdp.peers.study import Study
-from netdp.peers.study.file import quoted
+from netdp.peers.study.files import quoted
 from netdp.peers.study.task import Task
 from netdp.protocols import MaskedSum, RingSum
+from netdp.protocols.accounting import account
 
 MEAN = Task(kind="mean", column="minutes", bounds=(0, 120))
 NAMES = [f"c{u}" for u in range(6)]
@@ -332,9 +333,12 @@ def test_gossip_is_planned_with_fresh_noise():
         study.replace(protocol={"sigma": study.settings.sigma * 0.99}).check_promise()
 
 
-def test_too_many_coalitions_are_refused_rather_than_guessed():
-    with pytest.raises(Unsupported, match=r"coalitions of 10 among 40 parties.*masked-sum"):
-        promise_of(RingSum(40, rounds=1, sigma=3.0), 10)
+def test_too_many_coalitions_to_try_are_bounded():
+    ring = RingSum(40, rounds=1, sigma=3.0, noise="distributed", grid=2.0**-9)
+    promised = promise_of(ring, 10)
+    assert promised.is_certified
+    assert promised.worst_epsilon(1e-6) == account(ring, colluders=10).worst_epsilon(1e-6) < 40
+    assert promised.worst_epsilon(1e-6) >= account(ring, range(10)).worst_epsilon(1e-6)
 
 
 def test_a_target_that_no_noise_meets_is_refused():

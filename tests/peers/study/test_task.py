@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from netdp.errors import FileFormatError, InvalidValue
 from netdp.peers.study.rows import read_rows
-from netdp.peers.study.task import Task
+from netdp.peers.study.task import Task, _root
 
 NUMBERS = {"column": "x", "bounds": (0.0, 120.0)}
 RECORDS = {"unit": "record", "max_records": 50}
@@ -321,3 +321,10 @@ def test_the_variance_is_unbiased_before_it_is_floored():
     assert abs(np.mean(answers) - exact) < 5 * np.std(answers) / np.sqrt(len(answers))
     plain = np.mean(answers) - 25 * (noise / 8) ** 2
     assert abs(plain - exact) > 5 * np.std(answers) / np.sqrt(len(answers)), "without it the difference would show"
+
+
+def test_roots_are_rounded_up():
+    """Formula pin: √square in fractions, never less, and by one unit of the last place at most."""
+    for square in range(1, 300):
+        found = Fraction(_root(square))
+        assert square <= found**2 <= square * (1 + Fraction(1, 2**51))

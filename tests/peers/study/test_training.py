@@ -9,11 +9,10 @@ import pytest
 
 from netdp.errors import FileFormatError, InvalidValue, Refused
 from netdp.models import Logistic
-from netdp.peers.model import Misfit
+from netdp.peers.records import Misfit
 from netdp.peers.study import Study, Training
-from netdp.peers.study.file import _training, quoted
+from netdp.peers.study.files import _training, drafted, quoted, read_schema, typed
 from netdp.peers.study.rows import csv_columns, parquet_columns, read_rows
-from netdp.peers.study.schema_file import drafted, read_schema, typed
 
 FEATURES = [
     {"name": "age", "range": [20, 60]},

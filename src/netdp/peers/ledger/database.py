@@ -19,6 +19,8 @@ from pathlib import Path
 
 from netdp.errors import NetdpError
 
+from ..events import Statement
+
 APPLICATION = 0x6E647031
 """Marks the file as a netdp store ("ndp1")."""
 FORMAT = 3
@@ -93,6 +95,8 @@ def trigger(name: str) -> str:
 class StoreFailed(NetdpError):
     """The file of a peer cannot be opened, read or written; nothing was half-written."""
 
+    code = "disk"
+
 
 @contextmanager
 def failing(path: Path, what: str) -> Iterator[None]:
@@ -126,7 +130,8 @@ def locked(path: Path) -> int:
         holder = os.read(lock, 20).decode("ascii", "replace").strip()
         os.close(lock)
         who = f"process {holder}" if holder else "another process"
-        raise StoreFailed(f"{path} is in use by {who}; a peer runs once, end that one first") from None
+        said = Statement(f"{path} is in use by {who}; a peer runs once, end that one first", "already-running")
+        raise StoreFailed(said) from None
     except BaseException:
         os.close(lock)
         raise

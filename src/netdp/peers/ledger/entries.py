@@ -11,8 +11,10 @@ observers and periods that nobody thought of when they were written.
   its members are called. A name is only as good as the study file that it stands in: the same party may appear under two
   names. So limits (`netdp.peers.ledger.policy`) are for numbers of parties, never for names.
 
-**Adding up.** Curves are composed as if everything after had been chosen with knowledge of everything before, which is how
-a life goes. The order of entries does not matter.
+**Adding up.** People choose the next study, and whether there is one, after they have seen the answers; others can force a further
+attempt. So what all entries have cost *whatever was chosen* is read off an odometer (`netdp.privacy.Odometer`), and limits are
+filters. The smaller number that composes what happened, `total`, holds *if all had been fixed beforehand*: it is right about all
+attempts that one study allows, and about nothing that came to be by looking (docs/proofs/privacy.md#adaptive-composition).
 
 **Units.** An entry protects all data of the party (unit `party`: any data replaced by any other), or one record (unit
 `record`: one record more or less). Two data sets of a party that differ in one record are two data sets of the party, so
@@ -24,28 +26,66 @@ each study: of somebody with several rows in a study more is learnt than the tot
 **The chain.** Row i is hashed as SHA-256(hash of row i − 1 ‖ canonical JSON of {row, entry, contribution}), where
 `contribution` is a digest of what was published; the last hash is signed. A row that is changed, removed, inserted or moved
 breaks the chain at that row; a tail that is cut off breaks the signature. What this cannot show is in `netdp.peers.ledger.store`.
+
+Where a ledger was carried over to new keys, and what its owner has said about that: signed records beside the chain.
+
+`netdp peer restore` puts the rows of a backup under *new* keys (`netdp.peers.backup` says why). Two kinds of records tell of it:
+
+    restored   so many rows, up to this hash, were taken over from a backup of this time, made by the party with this card
+    complete   the owner says: whatever was spent between the backup and the restoration is entered now
+
+**What holds a seam together.** The rows before it keep their bytes and their hashes. The record holds the old card and its
+signature of the old head, so that anybody can check that these rows are the ones that the old keys signed; the record itself
+is signed by the keys that came after it, and the rows after it follow the old hash. So rows before a seam cannot be
+changed, removed or added without breaking one of the two signatures. Of the rows before a seam the contributions are not here
+(they stayed with the old keys), and `check` says how many rows are excused for that; a row after it without its contribution is
+still a broken ledger. Taking the record itself away leaves rows without contributions, which is found too.
+
+**An open seam.** Between the backup and the restoration the party may have spent more. Nothing in the file can tell. So a
+restored home takes part in nothing until its owner has entered what it knows (`netdp ledger admit STUDY.toml`) and has said that
+this is all (`netdp ledger admit --complete`).
+
+**An admitted row** has an entry and no contribution: its digest is the fixed `ADMITTED`, and is in the chain like any other.
+No contribution can ever be written for the same attempt, since its row is taken.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import hashlib
 import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from netdp.errors import InvalidValue, NetdpError
-from netdp.privacy import Curve, Unit
+from netdp.peers.identity import Card
+from netdp.peers.ledger.losses import NO_BOUND, check_loss, equal_together, is_covered, seen, together
+from netdp.privacy.curve import Curve
+from netdp.privacy.filters import Odometer
+from netdp.privacy.guarantee import Unit
 
-from .losses import NO_BOUND, check_loss, is_covered, seen, together
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 START = hashlib.sha256(b"netdp ledger 1").digest()
 """The hash before the first row."""
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+
 _HEX = re.compile(r"[0-9a-f]{64}")
+
+
+class Verifier(Protocol):
+    """Whoever can tell a signature of the ledger's owner: its public card."""
+
+    @property
+    def name(self) -> str: ...
+
+    def verify(self, message: bytes, signature: bytes) -> bool: ...
 
 
 class LedgerBroken(NetdpError):
@@ -244,13 +284,31 @@ def _corrected(entry: Entry) -> tuple[str, int]:
 # ── what somebody has learnt ──────────────────────────────────────────────────────────────────────────────────────────
 
 
+class SpentEpsilon(NamedTuple):
+    """What entries have cost, in ε."""
+
+    epsilon: float
+    """Whatever was chosen after looking at answers."""
+    fixed: float
+    """If all had been fixed beforehand."""
+
+
 def curve(entry: Entry, against: int | str) -> Curve:
     """What `against` learnt from one entry: a party by name, or any so many parties together."""
     return together([seen(entry.loss, entry.roster, entry.me, against)])
 
 
+def losses(entries: Iterable[Entry], against: int | str, unit: Unit | str = Unit.PARTY) -> list[tuple[Curve, int]]:
+    """What `against` learnt from every single entry in force, equal ones counted together; no bound if units do not fit."""
+    wanted = in_force(entries)
+    if Unit(unit) is Unit.PARTY and any(entry.unit != Unit.PARTY for entry in wanted):
+        return [(NO_BOUND, 1)]
+    parts = (seen(entry.loss, entry.roster, entry.me, against) for entry in wanted)
+    return equal_together(parts)
+
+
 def total(entries: Iterable[Entry], against: int | str, unit: Unit | str = Unit.PARTY) -> Curve:
-    """What `against` learnt from all entries together, about all data of this party or about one record of it.
+    """What `against` learnt from all entries together if all of them had been fixed beforehand, about all data or one record.
 
     >>> entry = Entry("2026-11-16T10:00:00Z", 64 * "a", "heights", 1, ("Ann", "Bob", "Cy"), "Ann", "record", 1e-6,
     ...               {"kind": "masked-sum", "share": 10**6, "distance": 1000, "dimension": 1})
@@ -260,10 +318,29 @@ def total(entries: Iterable[Entry], against: int | str, unit: Unit | str = Unit.
     inf
     """
     wanted = in_force(entries)
-    parts = [seen(entry.loss, entry.roster, entry.me, against) for entry in wanted]
     if Unit(unit) is Unit.PARTY and any(entry.unit != Unit.PARTY for entry in wanted):
         return NO_BOUND
-    return together(parts)
+    return together(seen(entry.loss, entry.roster, entry.me, against) for entry in wanted)
+
+
+def spent(entries: Iterable[Entry], against: int | str, unit: Unit | str, delta: float) -> SpentEpsilon:
+    """ε of all entries together at δ, whatever was chosen after looking, and if all had been fixed beforehand.
+
+    The odometer is the same for every ledger: if its levels were chosen to fit what was spent, they would be chosen after looking.
+
+    >>> entry = Entry("2026-11-16T10:00:00Z", 64 * "a", "heights", 1, ("Ann", "Bob", "Cy"), "Ann", "record", 1e-6,
+    ...               {"kind": "masked-sum", "share": 10**6, "distance": 250, "dimension": 1})
+    >>> both = spent([entry] * 4, 2, "record", 1e-6)
+    >>> round(both.epsilon, 2), round(both.fixed, 2)
+    (2.81, 2.25)
+    """
+    known = list(entries)
+    fixed = float(total(known, against, unit).epsilon(delta))
+    odometer = Odometer(delta)
+    foreseen = not any(entry.attempt > CORRECTS for entry in known)  # what an attempt really cost shows only in the end
+    for loss, times in losses(known, against, unit):
+        odometer.spend(loss, times, foreseen=foreseen)
+    return SpentEpsilon(max(odometer.epsilon, fixed), fixed)
 
 
 def observers(entries: Iterable[Entry]) -> list[str]:
@@ -317,3 +394,108 @@ def check_chain(rows: Iterable[tuple[int, str, bytes, bytes, bytes]]) -> tuple[i
             raise LedgerBroken(row, str(error)) from None
         last = found
     return count, last
+
+
+ADMITTED = hashlib.sha256(b"netdp admitted 1").digest()
+"""The digest of a row whose contribution is not here: its owner entered its cost by hand."""
+
+_RESTORED = {"kind", "time", "rows", "head", "signature", "taken", "card"}
+
+_COMPLETE = {"kind", "time", "rows", "head"}
+
+
+@dataclass(frozen=True)
+class Seam:
+    """The first `rows` rows come from a backup of the time `taken`, made by the party with `card`."""
+
+    rows: int
+    head: str
+    taken: str
+    time: str
+    card: Card
+    complete: bool
+    """Whether the owner has said that nothing is missing."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "rows": self.rows, "head": self.head, "backup": self.taken, "restored": self.time,
+            "old_fingerprint": self.card.fingerprint, "complete": self.complete,
+        }  # fmt: skip
+
+
+def signed_text(number: int, text: str) -> bytes:
+    """What is signed of a record: its place and its text."""
+    return b"netdp ledger record 1\0" + number.to_bytes(8, "big") + hashlib.sha256(text.encode()).digest()
+
+
+def restored(rows: int, head: bytes, signature: bytes, taken: str, card: Card) -> str:
+    """The text of a record about a restoration."""
+    return canonical(
+        {
+            "kind": "restored", "time": utc_text(), "rows": rows, "head": head.hex(), "taken": taken,
+            "signature": base64.b64encode(signature).decode(), "card": card.to_dict(),
+        }
+    )  # fmt: skip
+
+
+def complete(rows: int, head: bytes) -> str:
+    """The text of a record that says that nothing is missing up to this row."""
+    return canonical({"kind": "complete", "time": utc_text(), "rows": rows, "head": head.hex()})
+
+
+def check(
+    records: Sequence[tuple[int, str, bytes]], hashes: Sequence[bytes], card: Verifier | None
+) -> tuple[list[Seam], int]:
+    """The seams of a ledger whose rows have these hashes, and up to which row contributions may be missing.
+
+    records  (number, text, signature), in order
+    card     who signs now; None: signatures are not looked at, but for those of the old heads
+    """
+    read = [_read(number, place, text) for place, (number, text, _) in enumerate(records, start=1)]
+    signer: Verifier | None = card
+    for (number, text, signature), said in zip(reversed(records), reversed(read), strict=True):
+        if signer is not None and not signer.verify(signed_text(number, text), signature):
+            raise LedgerBroken(0, f"its record {number} is not signed by {signer.name}")
+        if said["kind"] == "restored":
+            signer = said["card"]
+    seams: list[Seam] = []
+    before = 0
+    for number, said in enumerate(read, start=1):
+        rows = said["rows"]
+        if rows > len(hashes) or rows < before or (hashes[rows - 1] if rows else START).hex() != said["head"]:
+            raise LedgerBroken(min(rows, len(hashes)), f"is not the one that its record {number} speaks of")
+        before = rows
+        if said["kind"] == "complete":
+            seams = [_closed(seam) for seam in seams]
+            continue
+        old: Card = said["card"]
+        if rows and not old.verify(head_message(rows, bytes.fromhex(said["head"])), said["signature"]):
+            raise LedgerBroken(rows, f"was the last of a backup, and is not signed by the {old.name} who made that")
+        seams.append(Seam(rows, said["head"], said["taken"], said["time"], old, complete=False))
+    return seams, max((seam.rows for seam in seams), default=0)
+
+
+def _closed(seam: Seam) -> Seam:
+    return Seam(seam.rows, seam.head, seam.taken, seam.time, seam.card, complete=True)
+
+
+def _read(number: object, place: int, text: str) -> Mapping[str, Any]:
+    """A record, checked; `card` as a Card and `signature` as bytes."""
+    if number != place:
+        raise LedgerBroken(0, f"its record {place} is missing; the next one is number {number}")
+    try:
+        said = json.loads(text)
+        wanted = {"restored": _RESTORED, "complete": _COMPLETE}[said["kind"]]
+        if set(said) != wanted or canonical(said) != text:
+            raise InvalidValue("other fields than were ever written")
+        if type(said["rows"]) is not int or said["rows"] < 0 or len(bytes.fromhex(said["head"])) != 32:
+            raise InvalidValue("rows and head are a whole number and a hash")
+        if said["kind"] == "restored":
+            said["card"] = Card.from_dict(said["card"])
+            said["signature"] = base64.b64decode(said["signature"], validate=True)
+            utc_text(said["taken"])
+        utc_text(said["time"])
+    except (ValueError, TypeError, KeyError, AttributeError, binascii.Error, RecursionError) as error:
+        raise LedgerBroken(0, f"its record {number} cannot be read: {error}") from None
+    return dict(said)

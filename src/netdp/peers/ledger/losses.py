@@ -1,25 +1,26 @@
 """What an entry of a ledger keeps of a protocol, and the privacy curve that is computed from it again.
 
-Four kinds of loss, each a small dictionary:
+A loss is a small dictionary. Two kinds belong to nobody in particular:
 
-    {"kind": "masked-sum", "share", "distance", "dimension"}   a sum under pads between all pairs: noise of all but the coalition
     {"kind": "local", "share", "distance", "dimension"}        own noise only, against everybody
     {"kind": "profile", "curves", "single", "sizes", "any"}    tables: against each party alone, any so many, all others;
                                                                and "broken": the same, if nobody knows how it ended
-    {"kind": "masked-descent", …}                              many sums under pads, in which somebody takes part at times
-                                                               (`netdp.peers.ledger.descent_losses`)
+
+Families offer others (`Family.losses`): {"kind": "masked-sum", …}, with the noise of all but the coalition, and
+{"kind": "masked-descent", …}, many such sums. Each kind is a `Loss`.
 
 `share` is the variance of one party's discrete Gaussian in squared grid steps, `distance` how far (L2, in grid steps) what a
 party adds can move, `dimension` how many numbers it has.
 
-**In a roster of m parties**, me included, c of them in a coalition: the masked sum shows the noisy sum of m − c parties
-(`netdp.accounting.masked.sums`), at least of me alone, because nobody else knows my noise. Tables: a named party has its
+**In a roster of m parties**, me included, c of them in a coalition: a sum under pads shows the noisy sum of m − c parties, at
+least of me alone, because nobody else knows my noise. Tables: a named party has its
 own; any one party is bounded by the pointwise maximum of the single ones (a maximum of upper bounds bounds each), and so is
 an outsider, who sees no more than what everybody in the roster sees; two or more are bounded by the table for so many or,
 since more parties learn no less, for the next larger number that has one, all others at last, and by nothing where there is
 none.
 
-**Adding up**, adaptively: noisy sums of discrete Gaussians by `netdp.accounting.masked.releases` (μ² adds up, with margins),
+**Adding up**, if all was fixed beforehand: noisy sums of discrete Gaussians by `netdp.mechanisms.noisy_sums` (μ² adds up, with
+margins),
 true Gaussians by their μ², tables by their loss distributions (`netdp.privacy.profile`), and the three with each other by
 their tables.
 """
@@ -28,21 +29,23 @@ from __future__ import annotations
 
 import math
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from netdp.accounting.masked.releases import Release, releases_curve
 from netdp.errors import InvalidValue, Unsupported
+from netdp.mechanisms.noisy_sums import Release, releases_curve
 from netdp.numerics.arrays import UNIT, FloatArray
-from netdp.privacy import Curve, GaussianCurve, Guarantee, ProfileCurve, SharedCurve
-from netdp.privacy.profile import composed
-from netdp.protocols import Gossip, MaskedSum, Protocol, RingSum
-
-from . import descent_losses
+from netdp.privacy.curve import Curve
+from netdp.privacy.curves import GaussianCurve, SharedCurve
+from netdp.privacy.guarantee import Guarantee
+from netdp.privacy.profile import ProfileCurve, composed
+from netdp.protocols.base import Protocol
+from netdp.protocols.coalitions import MARKS, LargestCurve, coalitions_of, how_many
+from netdp.protocols.family import families
 
 NO_BOUND = ProfileCurve([0.0], [1.0])
 """The curve of a loss of which nothing is proved: ε is infinite at every δ < 1."""
@@ -51,8 +54,6 @@ NOTHING = GaussianCurve(0.0)
 
 _KNOTS = 256
 _MOST_COALITIONS = 300
-_MARKS = tuple(10.0**-k for k in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 18))
-"""Where tables are as good as the curve that they are taken from."""
 
 
 # ── from a protocol to what is kept ───────────────────────────────────────────────────────────────────────────────────
@@ -62,37 +63,21 @@ def loss_of(protocol: Protocol, me: int, names: Sequence[str], colluders: int = 
     """What an entry keeps of a protocol among `names`, seen from its party number `me`.
 
     Tables are made for coalitions of up to so many `colluders`, and of all others.
-
-    >>> from netdp import graphs
-    >>> loss_of(MaskedSum(graphs.ring(4), sigma=1.0), 0, "ABCD")
-    {'kind': 'masked-sum', 'share': 1048576, 'distance': 1024, 'dimension': 1}
     """
     if len(names) != protocol.n:
         raise InvalidValue(f"{len(names)} names for {protocol.n} parties; give one per party of the roster")
-    if isinstance(protocol, MaskedSum):
-        if protocol.mask_graph is not None:
-            raise Unsupported(
-                "the ledger adds up masked sums with pads between all pairs only: with fewer pads, what k parties learn depends "
-                "on which they are; use masks='complete'"
-            )
-        return {
-            "kind": "masked-sum",
-            "share": protocol.share,
-            "distance": protocol.distance,
-            "dimension": protocol.dimension,
-        }
-    if isinstance(protocol, RingSum | Gossip) and protocol.grid is not None:
-        return dict(tables_of(protocol, me, tuple(names), colluders))
-    raise Unsupported(
-        f"no proof says what this {type(protocol).__name__} costs when it runs: it is accounted for in real numbers, and a wire "
-        "carries none; state a grid=, or use a masked sum"
-    )
+    if getattr(protocol, "grid", None) is None:
+        raise Unsupported(
+            f"no proof says what this {type(protocol).__name__} costs when it runs: it is accounted for in real numbers, and a "
+            "wire carries none; state a grid=, or use a masked sum"
+        )
+    return dict(tables_of(protocol, me, tuple(names), colluders))
 
 
 @lru_cache(maxsize=1024)
 def accounted(protocol: Protocol, members: tuple[int, ...]) -> Guarantee:
     """What these parties together learn. A peer asks this for its promise, for its policy and for its ledger: once is enough."""
-    from netdp.accounting import account
+    from netdp.protocols.accounting import account
 
     return account(protocol, members)
 
@@ -107,9 +92,9 @@ def tables_of(protocol: Protocol, me: int, names: tuple[str, ...], colluders: in
     others = [v for v in range(protocol.n) if v != me]
     single = {names[v]: worst_entry([against([v])], me) for v in others}
     sizes = {
-        size: worst_entry([against(members) for members in combinations(others, size)], me)
+        size: worst_entry([against([others[v] for v in members]) for members in coalitions_of(len(others), size)], me)
         for size in range(2, min(colluders, len(others) - 1) + 1)
-        if math.comb(len(others), size) <= _MOST_COALITIONS  # else: as if all others colluded
+        if how_many(len(others), size) <= _MOST_COALITIONS  # else: as if all others colluded
     }
     try:
         everybody = worst_entry([against(others)], me)
@@ -151,15 +136,15 @@ def worst_entry(found: Sequence[Curve], u: int) -> GaussianCurve | ProfileCurve:
         return GaussianCurve(mu) if math.isfinite(mu) else NO_BOUND
     first = found[0]
     if len(found) == 1 and isinstance(first, ProfileCurve) and not first.shape and len(first.epsilons) <= _KNOTS:
-        return first
+        return first.table if isinstance(first, LargestCurve) else first
 
     about = [_about(one, u) for one in found]
-    marks = [max(float(_only(one.epsilon(_like(one, delta)), u)) for one in about) for delta in _MARKS]
+    marks = [max(float(_only(one.epsilon(_like(one, delta)), u)) for one in about) for delta in MARKS]
     known = [mark for mark in marks if math.isfinite(mark)]
     if not known:
         return NO_BOUND
     # at the marks the table is as good as the curves; between any points its chords lie above
-    points = np.unique([*np.linspace(0.0, known[-1], _KNOTS - len(_MARKS)), *known])
+    points = np.unique([*np.linspace(0.0, known[-1], _KNOTS - len(MARKS)), *known])
     deltas = np.max([_at(one, points, u) for one in about], axis=0)
     return ProfileCurve(points, np.minimum.accumulate(deltas))
 
@@ -202,27 +187,65 @@ def _read_table(table: Any) -> GaussianCurve | ProfileCurve:
     return GaussianCurve(table["mu"])
 
 
-def check_loss(loss: Any, roster: Sequence[str], me: str) -> None:
-    """Refuse a loss that this version could not add up."""
-    if isinstance(loss, dict) and "broken" in loss:
-        rest = {key: value for key, value in loss.items() if key != "broken"}
-        if isinstance(loss["broken"], dict) and "broken" in loss["broken"]:
-            raise InvalidValue("what an attempt costs if it breaks off is one loss, not two")
-        for one in (rest, loss["broken"]):
-            check_loss(one, roster, me)
-        return
-    kind = loss.get("kind") if isinstance(loss, dict) else None
-    if kind in ("masked-sum", "local"):
-        whole, distance = [loss.get("share"), loss.get("dimension")], loss.get("distance")
-        if set(loss) != {"kind", "share", "distance", "dimension"} or not all(type(x) is int and x >= 1 for x in whole):
-            raise InvalidValue(
-                f"a {kind} has a share and a dimension, whole numbers from 1 on, and a distance; got {loss!r}"
-            )
-        if type(distance) not in (int, float) or not (math.isfinite(distance) and distance >= 0):
-            raise InvalidValue(f"the distance of a {kind} is a number ≥ 0, got {distance!r}")
-        if loss["dimension"] == 1 and distance != int(distance):
-            raise InvalidValue(f"the distance of single numbers is a whole number of grid steps, got {distance!r}")
-    elif kind == "profile":
+# ── from what is kept to a curve ──────────────────────────────────────────────────────────────────────────────────────
+
+
+class Loss(ABC):
+    """One kind of loss: how entries of it are checked, read and compared."""
+
+    @abstractmethod
+    def check(self, loss: Mapping[str, Any], roster: Sequence[str], me: str) -> None:
+        """Refuse a loss that this version could not add up."""
+
+    @abstractmethod
+    def seen(self, loss: Mapping[str, Any], roster: Sequence[str], against: int | str) -> Release | Curve:
+        """What a named party, or any so many together, saw of an attempt among `roster`."""
+
+    def is_covered(self, loss: Mapping[str, Any], by: Mapping[str, Any]) -> bool:
+        """Whether one loss is plainly nowhere above another of this kind, which is not the same."""
+        return False
+
+    def broken_off(self, loss: Mapping[str, Any], made: int) -> dict[str, Any] | None:
+        """The loss of an attempt that ended after `made` steps, however that moment was chosen; None if it is not less."""
+        return None
+
+
+def honest(roster: Sequence[str], against: int | str) -> int:
+    """How many of a roster stay out of a coalition, a named party or any so many: at least the one in question."""
+    return len(roster) - (int(against in roster) if isinstance(against, str) else min(against, len(roster) - 1))
+
+
+class SumLoss(Loss):
+    """One noisy sum: `shared`, with the noise of everybody who stays out of the coalition, or with one's own only."""
+
+    def __init__(self, *, shared: bool) -> None:
+        self.shared = shared
+
+    def check(self, loss: Mapping[str, Any], roster: Sequence[str], me: str) -> None:
+        if set(loss) != {"kind", "share", "distance", "dimension"}:
+            raise InvalidValue(f"a {loss['kind']} has a share and a dimension, and a distance; got {loss!r}")
+        check_sum(loss)
+
+    def seen(self, loss: Mapping[str, Any], roster: Sequence[str], against: int | str) -> Release:
+        shares = honest(roster, against) if self.shared else 1
+        return Release(loss["share"], shares, loss["distance"], loss["dimension"])
+
+
+def check_sum(part: Mapping[str, Any]) -> None:
+    """Refuse a share, a distance or a dimension that no noisy sum has."""
+    if not all(type(part[name]) is int and part[name] >= 1 for name in ("share", "dimension")):
+        raise InvalidValue(f"a sum has a share and a dimension, whole numbers from 1 on; got {part!r}")
+    distance = part["distance"]
+    if type(distance) not in (int, float) or not (math.isfinite(distance) and distance >= 0):
+        raise InvalidValue(f"the distance of a sum is a number ≥ 0, got {distance!r}")
+    if part["dimension"] == 1 and distance != int(distance):
+        raise InvalidValue(f"the distance of single numbers is a whole number of grid steps, got {distance!r}")
+
+
+class TableLoss(Loss):
+    """Tables: against each party alone, any so many, and all others."""
+
+    def check(self, loss: Mapping[str, Any], roster: Sequence[str], me: str) -> None:
         if set(loss) != {"kind", "curves", "single", "sizes", "any"}:
             raise InvalidValue(f"a profile has curves, single, sizes and any; got {sorted(loss)}")
         if not (isinstance(loss["single"], dict) and isinstance(loss["sizes"], dict)):
@@ -237,63 +260,77 @@ def check_loss(loss: Any, roster: Sequence[str], me: str) -> None:
         which = [*loss["single"].values(), *loss["sizes"].values(), *([] if loss["any"] is None else [loss["any"]])]
         if not all(type(i) is int and 0 <= i < known for i in which):
             raise InvalidValue(f"a profile points to curves that it does not have: {which}")
-    elif kind == descent_losses.KIND:
-        descent_losses.check_descent(loss)
+
+    def seen(self, loss: Mapping[str, Any], roster: Sequence[str], against: int | str) -> Curve:
+        if isinstance(against, str) and against in loss["single"]:
+            return _read_table(loss["curves"][loss["single"][against]])
+        # a curator is in no roster
+        inside = int(against in roster) if isinstance(against, str) else min(against, len(loss["single"]))
+        if inside <= 1:
+            return highest([_read_table(loss["curves"][i]) for i in sorted(set(loss["single"].values()))])
+        enough = [size for size in map(int, loss["sizes"]) if size >= inside]  # more parties learn no less
+        which = loss["sizes"][str(min(enough))] if enough else loss["any"]
+        return NO_BOUND if which is None else _read_table(loss["curves"][which])
+
+    def is_covered(self, loss: Mapping[str, Any], by: Mapping[str, Any]) -> bool:
+        if set(loss["single"]) != set(by["single"]):
+            return False
+        others = tuple(loss["single"])
+
+        def below(who: int | str) -> bool:
+            one, other = (self.seen(some, ("", *others), who) for some in (loss, by))
+            if isinstance(one, GaussianCurve) and isinstance(other, GaussianCurve):
+                return float(one.mu) <= float(other.mu)
+            if not (isinstance(one, ProfileCurve) and isinstance(other, ProfileCurve)):
+                return False
+            # between these both are straight
+            points = np.union1d(one.epsilons, other.epsilons)
+            return bool(np.all(one.delta(points) <= other.delta(points)))
+
+        return all(below(who) for who in (*others, *range(2, len(others) + 1)))
+
+
+_OWN: Mapping[str, Loss] = {"local": SumLoss(shared=False), "profile": TableLoss()}
+
+
+def kind_of(loss: Any) -> Loss:
+    """The kind of a loss, by the word in it; refuses one that this version does not know."""
+    word = loss.get("kind") if isinstance(loss, dict) else None
+    offered = {name: one for one in families() for name in one.losses}
+    if isinstance(word, str) and word in offered:
+        found: Loss = offered[word].named(offered[word].losses[word])
+        return found
+    if isinstance(word, str) and word in _OWN:
+        return _OWN[word]
+    raise InvalidValue(
+        f"unknown kind of loss {word!r} in an entry; this netdp knows {', '.join(offered)}, {' and '.join(_OWN)}"
+    )
+
+
+def check_loss(loss: Any, roster: Sequence[str], me: str) -> None:
+    """Refuse a loss that this version could not add up."""
+    if isinstance(loss, dict) and "broken" in loss:
+        rest = {key: value for key, value in loss.items() if key != "broken"}
+        if isinstance(loss["broken"], dict) and "broken" in loss["broken"]:
+            raise InvalidValue("what an attempt costs if it breaks off is one loss, not two")
+        for one in (rest, loss["broken"]):
+            check_loss(one, roster, me)
     else:
-        raise InvalidValue(
-            f"unknown kind of loss {kind!r} in an entry; this netdp knows masked-sum, masked-descent, local and profile"
-        )
-
-
-# ── from what is kept to a curve ──────────────────────────────────────────────────────────────────────────────────────
+        kind_of(loss).check(loss, roster, me)
 
 
 def seen(loss: Mapping[str, Any], roster: Sequence[str], me: str, against: int | str) -> Release | Curve:
     """What a named party, or any so many together (0: outsiders only), saw of an attempt among `roster`."""
-    m = len(roster)
-    if isinstance(against, str):
-        if against == me:
-            raise InvalidValue(f"{against!r} is this party itself; name another one")
-        inside = int(against in roster)
-    else:
-        if type(against) is not int or against < 0:
-            raise InvalidValue(f"a coalition is a whole number of parties ≥ 0, or a name, got {against!r}")
-        inside = min(against, m - 1 if loss["kind"] != "profile" else len(loss["single"]))  # a curator is in no roster
-    if loss["kind"] in ("masked-sum", "local"):
-        size = m - inside if loss["kind"] == "masked-sum" else 1
-        return Release(loss["share"], size, loss["distance"], loss["dimension"])
-    if loss["kind"] == descent_losses.KIND:
-        return descent_losses.descent_curve(loss, m - inside)
-    if isinstance(against, str) and against in loss["single"]:
-        return _read_table(loss["curves"][loss["single"][against]])
-    if inside <= 1:
-        return highest([_read_table(loss["curves"][i]) for i in sorted(set(loss["single"].values()))])
-    enough = [size for size in map(int, loss["sizes"]) if size >= inside]  # more parties learn no less
-    which = loss["sizes"][str(min(enough))] if enough else loss["any"]
-    return NO_BOUND if which is None else _read_table(loss["curves"][which])
+    if against == me:
+        raise InvalidValue(f"{against!r} is this party itself; name another one")
+    if not isinstance(against, str) and (type(against) is not int or against < 0):
+        raise InvalidValue(f"a coalition is a whole number of parties ≥ 0, or a name, got {against!r}")
+    return kind_of(loss).seen(loss, roster, against)
 
 
 def is_covered(loss: Mapping[str, Any], by: Mapping[str, Any]) -> bool:
     """Whether one loss is nowhere above another one of the same attempt, against whomever; False where that is not plain to see."""
-    if loss == by:
-        return True
-    if loss["kind"] == by["kind"] == descent_losses.KIND:
-        return descent_losses.is_covered(loss, by)
-    if not loss["kind"] == by["kind"] == "profile" or set(loss["single"]) != set(by["single"]):
-        return False
-    others = tuple(loss["single"])
-
-    def below(who: int | str) -> bool:
-        one, other = (seen(some, ("", *others), "", who) for some in (loss, by))
-        if isinstance(one, GaussianCurve) and isinstance(other, GaussianCurve):
-            return float(one.mu) <= float(other.mu)
-        if not (isinstance(one, ProfileCurve) and isinstance(other, ProfileCurve)):
-            return False
-        # between these both are straight
-        points = np.union1d(one.epsilons, other.epsilons)
-        return bool(np.all(one.delta(points) <= other.delta(points)))
-
-    return all(below(who) for who in (*others, *range(2, len(others) + 1)))
+    return loss == by or (loss["kind"] == by["kind"] and kind_of(loss).is_covered(loss, by))
 
 
 def highest(curves: Sequence[GaussianCurve | ProfileCurve]) -> GaussianCurve | ProfileCurve:
@@ -337,6 +374,19 @@ def together(parts: Iterable[Release | Curve]) -> Curve:
     if not whole:
         return NOTHING
     return whole[0][0] if len(whole) == 1 and whole[0][1] == 1 else composed(whole)
+
+
+def equal_together(parts: Iterable[Release | Curve]) -> list[tuple[Curve, int]]:
+    """The curve of each part, with how many parts have that very curve."""
+    found: dict[Any, tuple[Curve, int]] = {}
+    for part in parts:
+        if isinstance(part, ProfileCurve):
+            key: Any = (part.epsilons.tobytes(), part.deltas.tobytes())
+        else:
+            key = part if isinstance(part, Release) else float(part.mu) if isinstance(part, GaussianCurve) else id(part)
+        known = found.get(key)
+        found[key] = (together([part]), 1) if known is None else (known[0], known[1] + 1)
+    return list(found.values())
 
 
 def _sampled(one: GaussianCurve) -> ProfileCurve:

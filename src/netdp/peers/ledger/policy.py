@@ -18,6 +18,11 @@ the ledger and is not counted twice. So a study that fitted when it was joined f
 joined since; and if it goes on into the next year, it fits there too, where less was spent before it. One process runs one
 study at a time and asks at every start, so no two studies can both count on what is left.
 
+**A limit is a filter** (`netdp.privacy.Filter`): it holds although which studies there are, of what kinds and sizes, and how many
+attempts they need is chosen after looking at answers (docs/proofs/privacy.md#adaptive-composition). Of one study alone, everything
+is fixed beforehand but the number and the rosters of its attempts, and all of those count: for a limit per study plain
+composition is right. So it is for the first study in a period, if it can only go one way: one attempt, one roster.
+
 **What is protected.** With `unit = "party"` a limit is about all data of the party. A study that protects single records
 bounds nothing of the kind, so it is refused, and so is everything as long as such studies are in the ledger's period. With
 `unit = "record"` a limit is about any one record; studies of both units count (`netdp.peers.ledger.entries` says why).
@@ -38,11 +43,14 @@ from typing import Any, ClassVar, Literal, Protocol, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from netdp.errors import FileFormatError, InvalidValue, Refused
-from netdp.privacy import GaussianCurve, ProfileCurve
-from netdp.privacy.readable import readable
+from netdp.peers.records import Misfit, Number, Strict, Whole, line_of, place_text
+from netdp.privacy.curves import GaussianCurve
+from netdp.privacy.filters import least_limit, limit_admits
+from netdp.privacy.profile import ProfileCurve
+from netdp.privacy.wording import readable
 
-from ..model import Misfit, Number, Strict, Whole, line_of, place_text
-from .entries import CORRECTS, Entry, entry_of, in_force, total, utc_text, year
+from ..events import Statement
+from .entries import CORRECTS, Entry, entry_of, in_force, losses, total, utc_text, year
 from .losses import highest, profile_loss, seen
 
 _LARGEST_DELTA = 1e-3
@@ -56,7 +64,7 @@ class Ledger(Protocol):
     def entries(self) -> list[Entry]: ...
 
 
-class Limit(Strict):
+class SpendingLimit(Strict):
     """No more than `epsilon` to any `against` parties together, in each study, each year, or ever."""
 
     against: Whole
@@ -74,7 +82,7 @@ class Limit(Strict):
     def words(self, now: str) -> str:
         """The limit in a few words.
 
-        >>> Limit(against=2, per="year", epsilon=3.0).words("2026-11-16T10:00:00Z")
+        >>> SpendingLimit(against=2, per="year", epsilon=3.0).words("2026-11-16T10:00:00Z")
         'any 2 parties, in 2026'
         """
         who = "any 1 party" if self.against == 1 else f"any {self.against} parties"
@@ -82,15 +90,15 @@ class Limit(Strict):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class PolicyDecision:
     """One limit and one study, in ε at the policy's δ.
 
     study      all attempts that the study may make (in the period), made ones included
-    before     all other studies in the period
-    together   both, composed: what the limit is held against
+    before     all other studies in the period, whatever was chosen after looking
+    together   both: the smallest limit that would admit them, which the limit is held against
     """
 
-    limit: Limit
+    limit: SpendingLimit
     words: str
     study: float
     before: float
@@ -125,18 +133,20 @@ class Verdict:
 class PolicyRefused(Refused):
     """A study does not fit a policy; `verdicts` has all limits, for `verdict_lines`."""
 
-    def __init__(self, sentence: str, verdicts: Sequence[Verdict]) -> None:
+    code = "policy"
+
+    def __init__(self, sentence: str, verdicts: Sequence[PolicyDecision]) -> None:
         self.verdicts = tuple(verdicts)
         super().__init__(sentence)
 
 
-class Policy(Strict):
+class OwnerPolicy(Strict):
     """Limits, and the δ at which they are meant.
 
-    >>> policy = Policy(delta=1e-6, limit=[{"against": 1, "per": "total", "epsilon": 2.0}])
+    >>> policy = OwnerPolicy(delta=1e-6, limit=[{"against": 1, "per": "total", "epsilon": 2.0}])
     >>> policy.unit, policy.limits[0].epsilon
     ('party', 2.0)
-    >>> Policy.from_text(Policy.default_text).limits[0].words("2026")
+    >>> OwnerPolicy.from_text(OwnerPolicy.default_text).limits[0].words("2026")
     'any 1 party, this study'
     """
 
@@ -179,7 +189,7 @@ epsilon = 10.0
 
     delta: Number
     unit: Literal["party", "record"] = "party"
-    limits: tuple[Limit, ...] = Field(alias="limit")
+    limits: tuple[SpendingLimit, ...] = Field(alias="limit")
 
     @model_validator(mode="after")
     def _sensible(self) -> Self:
@@ -190,7 +200,7 @@ epsilon = 10.0
         return self
 
     @classmethod
-    def from_text(cls, text: str, source: object = "policy.toml") -> Policy:
+    def from_text(cls, text: str, source: object = "policy.toml") -> OwnerPolicy:
         """Read TOML; every mistake is named with its line."""
         try:
             fields = tomllib.loads(text)
@@ -204,13 +214,14 @@ epsilon = 10.0
             raise FileFormatError(source, line_of(text, problem.place), f"{where}{problem.problem}") from None
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str]) -> Policy:
+    def read(cls, path: str | os.PathLike[str]) -> OwnerPolicy:
         """The policy in a file. Without one nothing is allowed: there is no policy that everybody would want."""
         try:
             return cls.from_text(Path(path).read_text("utf-8"), path)
         except FileNotFoundError:
             raise Refused(
-                f"there is no policy in {path}; `netdp peer init` writes one to begin with, docs/deploy.md shows what is in it"
+                f"there is no policy in {path}; `netdp peer init` writes one to begin with, "
+                "docs/howto/deploy.md shows what is in it"
             ) from None
         except OSError as error:
             raise FileFormatError(path, None, f"cannot be read: {error.strerror}") from None
@@ -219,7 +230,7 @@ epsilon = 10.0
 
     def verdicts(
         self, study: Any, ledger: Ledger | Iterable[Entry], me: int, now: str | date | None = None
-    ) -> list[Verdict]:
+    ) -> list[PolicyDecision]:
         """Every limit with what the study would spend; `me` is this party's number in it."""
         moment = utc_text(now)
         entries = ledger.entries() if hasattr(ledger, "entries") else list(ledger)
@@ -237,23 +248,36 @@ epsilon = 10.0
             # numbered so that no correction is taken for one of them
             number = left + len(here) - len(corrections)
             planned = [replace(attempt, attempt=CORRECTS - 1 - i) for i in range(number)] + corrections
-            study_alone, before, together = (
-                float(total(some, limit.against, self.unit).epsilon(self.delta))
-                for some in (planned, others, [*planned, *others])
-            )
-            found.append(Verdict(limit, limit.words(moment), study_alone, before, together))
+            study_alone = float(total(planned, limit.against, self.unit).epsilon(self.delta))
+            one_way = study.privacy.attempts == 1 and len(study.running.costly_rosters(me)) == 1
+            if limit.per == "study" or (one_way and not others):
+                before, together = 0.0, study_alone
+            else:
+                before, together = (
+                    least_limit(losses(some, limit.against, self.unit), self.delta)
+                    for some in (others, [*others, *planned])
+                )
+                admitted = limit_admits(
+                    losses([*others, *planned], limit.against, self.unit), limit.epsilon, self.delta
+                )
+                # between two limits that were tried the limit itself decides
+                together = (
+                    min(together, limit.epsilon) if admitted else max(together, math.nextafter(limit.epsilon, math.inf))
+                )
+            found.append(PolicyDecision(limit, limit.words(moment), study_alone, before, together))
         return found
 
     def check(
         self, study: Any, ledger: Ledger | Iterable[Entry], me: int, now: str | date | None = None
-    ) -> list[Verdict]:
+    ) -> list[PolicyDecision]:
         """The verdicts, if all limits hold; else refuses, with the numbers."""
         if self.unit == "party" and str(study.task.unit) != "party":
-            raise Refused(
+            raise Refused(Statement(
                 f"the study {study.name!r} protects single records, and the policy of {study.names[me]} all of its data (unit = "
                 '"party"): no number of this study bounds what is learnt about all of it. If protecting each record is enough, '
-                'write unit = "record" into policy.toml'
-            )
+                'write unit = "record" into policy.toml',
+                "policy",
+            ))  # fmt: skip
         found = self.verdicts(study, ledger, me, now)
         broken = [verdict for verdict in found if not verdict.holds]
         if broken:
@@ -315,23 +339,25 @@ def smallest_roster(study: Any, me: int) -> tuple[int, ...]:
     return tuple(sorted([me, *others[: study.smallest_roster - 1]]))
 
 
-def _reason(verdict: Verdict) -> str:
+def _reason(verdict: PolicyDecision) -> str:
     allowed = readable(verdict.limit.epsilon, 4)
     if math.isinf(verdict.together):
         culprit = "the study" if math.isinf(verdict.study) else "what is in the ledger"
         return f"{verdict.words}: {culprit} has no bound against them, {allowed} is allowed"
     spent = f" ({readable(verdict.before, 4)} before)" if verdict.before else ""
+    if not verdict.before and verdict.together > verdict.study:
+        spent = f" (its own {readable(verdict.study, 4)}, with room for later studies that are chosen after its answer is seen)"
     return (
         f"{verdict.words}: it would be {readable(verdict.together, 4)}{spent}, {allowed} is allowed, "
         f"{readable(verdict.over, 4)} too much"
     )
 
 
-def verdict_lines(verdicts: Sequence[Verdict]) -> list[str]:
+def verdict_lines(verdicts: Sequence[PolicyDecision]) -> list[str]:
     """The verdicts as a table of at most 80 columns.
 
-    >>> limit = Limit(against=1, per="year", epsilon=3.0)
-    >>> for line in verdict_lines([Verdict(limit, limit.words("2026"), 1.0, 2.5, 3.15)]):
+    >>> limit = SpendingLimit(against=1, per="year", epsilon=3.0)
+    >>> for line in verdict_lines([PolicyDecision(limit, limit.words("2026"), 1.0, 2.5, 3.15)]):
     ...     print(line)
     limit                      this study   before  together   allowed   over by
     any 1 party, in 2026             1.00     2.50      3.15      3.00     0.150

@@ -32,11 +32,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Self
 
 from netdp.errors import InvalidValue, Refused
+from netdp.peers.ledger import entries as seams
+from netdp.peers.ledger import results
 
-from . import seams
+from ..events import Statement
 from .database import (
     StoreFailed,
     check_format,
@@ -50,21 +52,23 @@ from .database import (
     triggers_of,
     upgrade,
 )
-from .entries import START, Entry, LedgerBroken, as_it_stands, between, canonical, check_chain, head_message, link
+from .entries import (
+    START,
+    Entry,
+    LedgerBroken,
+    Verifier,
+    as_it_stands,
+    between,
+    canonical,
+    check_chain,
+    head_message,
+    link,
+)
 
 ENDED = b"netdp ended"
 """The register that says that the end of an attempt is known."""
 SHUT = 1 << 62
 """A rising register with this number does not rise any more."""
-
-
-class Verifier(Protocol):
-    """Whoever can tell a signature of the ledger's owner: its public card."""
-
-    @property
-    def name(self) -> str: ...
-
-    def verify(self, message: bytes, signature: bytes) -> bool: ...
 
 
 class Contribution(NamedTuple):
@@ -221,10 +225,11 @@ class Store:
         if held is None:
             self._append(study, attempt, key, body, b"", entry, signature, adopted=True)
         elif held.body != body or held.key != tuple(key):
-            raise Refused(
+            raise Refused(Statement(
                 f"neighbours hold another contribution of attempt {attempt} in this party's name than {self.path}: its keys are "
-                "used in two places; stop, and make a new identity"
-            )
+                "used in two places; stop, and make a new identity",
+                "keys-in-use-elsewhere",
+            ))  # fmt: skip
 
     def contribution(self, study: bytes, attempt: int) -> Contribution | None:
         """What was published in an attempt, if anything."""
@@ -406,12 +411,12 @@ class Store:
     def result(self, study: bytes) -> dict[str, Any] | None:
         """The result of a study, if it is there."""
         row = self._one_row("SELECT result FROM results WHERE study = ?", study)
-        return None if row is None else dict(json.loads(row[0]))
+        return None if row is None else results.read(row[0])
 
     def set_result(self, study: bytes, result: dict[str, Any]) -> None:
         """Keep the result of a study. It is computed from what was published, and may be written again."""
         with self._writing("written") as database:
-            database.execute("INSERT OR REPLACE INTO results VALUES (?, ?)", (study, canonical(result)))
+            database.execute("INSERT OR REPLACE INTO results VALUES (?, ?)", (study, results.written(result)))
 
     # ── verification ──────────────────────────────────────────────────────────────────────────────────────────────────
 

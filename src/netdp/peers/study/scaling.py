@@ -2,10 +2,10 @@
 
 A model that reads numbers by their public ranges alone sees little of a column that fills a small part of its range: rows are
 scaled to norm 1, so what is large by its range drowns the rest. A study with the task "scaling" is a masked sum like any other:
-every party adds the vectors of `netdp.models.moments` (z and z² − 1 of every column, z the number brought from its range to
+every party adds the vectors of `netdp.models.schema` (z and z² − 1 of every column, z the number brought from its range to
 [−1, 1]), so accounting, policy, ledger and crashes are those of masked sums. Its answer is a centre and a scale for every column,
 post-processing of the noisy total: public numbers that a schema may hold (`netdp.models.schema`). The training that follows is a
-study of its own, and both are added up in every party's ledger: docs/guarantees.md#scaling-on-peers.
+study of its own, and both are added up in every party's ledger: docs/proofs/learning.md#scaling-on-peers.
 
 `Scaled` is what a training says of the study that its centres and scales come from: enough to compute what that has cost.
 Centres are given to six digits of half the range's width, wherever it lies, and scales with six digits, so that people can read
@@ -24,19 +24,26 @@ from typing import Any, Literal, Self
 import numpy as np
 from pydantic import model_validator
 
-from netdp import graphs
-from netdp.accounting.masked.releases import Release
 from netdp.errors import InvalidValue, NetdpError
-from netdp.models.moments import mean_and_deviation, moment_count, moment_length, moments, noisy_means
-from netdp.models.schema import Column, complete_rows
+from netdp.mechanisms.noisy_sums import Release
+from netdp.models.schema import (
+    Column,
+    complete_rows,
+    mean_and_deviation,
+    moment_count,
+    moment_length,
+    moments,
+    noisy_means,
+)
 from netdp.numerics.arrays import FloatArray
-from netdp.privacy import Curve
-from netdp.protocols import MaskedSum
+from netdp.peers.records import Misfit, Number, Strict, Whole
+from netdp.privacy.curve import Curve
+from netdp.protocols.family import family_of_kind
 
-from ..ledger.losses import loss_of, seen, together
-from ..model import Misfit, Number, Strict, Whole
+from ..ledger.losses import seen, together
 from .rows import read_rows
 from .sections import MOST_ATTEMPTS
+from .task import Question
 
 _MOST_RECORDS = 10**9
 _MOST_NUMBERS = 200_000_000
@@ -66,7 +73,7 @@ class Ranged(Strict):
         return Column(self.name, self.range)
 
 
-class Scaling(Strict):
+class ScalingTask(Question):
     """Centre and scale of several columns of numbers, for a training that follows.
 
     features : the columns: {name, range = [lo, hi]}; numbers outside are clipped.
@@ -74,7 +81,7 @@ class Scaling(Strict):
     max_records : how many rows a party may have; public. Needed for unit "record".
     missing : "refuse" empty cells, or "skip" their rows.
 
-    >>> task = Scaling(features=[{"name": "age", "range": [20, 60]}], max_records=100)
+    >>> task = ScalingTask(features=[{"name": "age", "range": [20, 60]}], max_records=100)
     >>> task.rows([{"age": "50"}, {"age": 20}]).tolist()
     [[0.5, -0.75, 1.0], [-1.0, 0.0, 1.0]]
     >>> task.answer([-250.0, -600.0, 1000.0], parties=5)["features"]
@@ -112,16 +119,6 @@ class Scaling(Strict):
         return tuple(one.name for one in self.features)
 
     @property
-    def labels(self) -> tuple[tuple[str, ...], ...]:
-        """No cells are counted."""
-        return ()
-
-    @property
-    def is_numeric(self) -> bool:
-        """Numbers are added, not counts of cells."""
-        return True
-
-    @property
     def bounds(self) -> None:
         """There is no single range of an answer."""
         return
@@ -133,45 +130,19 @@ class Scaling(Strict):
 
     @property
     def sensitivity(self) -> float:
-        """How far what is protected can move the sum (`netdp.models.moments`)."""
+        """How far what is protected can move the sum (`netdp.models.schema`)."""
         return moment_length(len(self.features), self.unit)
-
-    @property
-    def reach(self) -> float:
-        """The largest magnitude that one coordinate of what a party adds can have."""
-        return float(self.max_records or 1) if self.unit == "record" else 1.0
 
     def describe(self) -> str:
         """What is asked, in words.
 
-        >>> Scaling(features=[{"name": "age", "range": [20, 60]}], max_records=9).describe()
+        >>> ScalingTask(features=[{"name": "age", "range": [20, 60]}], max_records=9).describe()
         'centre and scale of 1 column, age (20 to 60), over all records, for a training that follows'
         """
         count, over = len(self.features), "all records" if self.unit == "record" else "the parties' means"
         shown = ", ".join(one.column.words for one in self.features[:_SHOWN]) + ", …" * (count > _SHOWN)
         return (
             f"centre and scale of {count} column{'s' * (count > 1)}, {shown}, over {over}, for a training that follows"
-        )
-
-    @property
-    def protected(self) -> str:
-        """What is protected, in words."""
-        if self.unit == "party":
-            return "all data of a party together, against any other data it might have; who takes part is public"
-        return "any one record of a party, added or removed; changing what a record says counts as both; who takes part is public"
-
-    @property
-    def assumed(self) -> tuple[str, ...]:
-        """What the promise rests on besides: nothing, as rows become numbers by rules that stand here."""
-        return ()
-
-    @property
-    def admitted(self) -> str:
-        """For which data the promise is made, in words: neighbouring inputs are both of this kind."""
-        fits = f"has at most {self.max_records:,} records, and " if self.max_records is not None else ""
-        return (
-            f"every party {fits}has rows that the study takes; that a party's data do not fit, so that it cannot take part, "
-            "is seen by all and not protected"
         )
 
     # ── from rows to numbers, and from totals to the answer ───────────────────────────────────────────────────────────
@@ -217,10 +188,6 @@ class Scaling(Strict):
             ]
         }
 
-    def error(self, noise: float, parties: int, records: int | None = None) -> float | None:
-        """How far the noise moves a centre depends on its range."""
-        return None
-
 
 def _own_units(span: tuple[float, float], mean: float, deviation: float) -> dict[str, float]:
     """Mean and deviation of z as centre and scale.
@@ -263,24 +230,24 @@ class Scaled(Strict):
         if not 0 <= self.absent <= self.parties - 2 or self.attempts < 1:
             raise Misfit(("absent",), f"absent = {self.absent} and attempts = {self.attempts} are those of no study")
         try:
-            self.protocol(1)
+            self.loss(1)
         except NetdpError as problem:
             raise Misfit(("sigma",), str(problem)) from None
         return self
 
-    def protocol(self, features: int) -> MaskedSum:
-        """The sum that one attempt of it was, for so many columns; neither its modulus nor who talks to whom changes its cost."""
-        talk = graphs.ring(self.parties) if self.parties > 2 else graphs.complete(self.parties)
-        return MaskedSum(
-            talk, sigma=self.sigma, grid=self.grid, unit=self.unit, dimension=moment_count(features, self.unit),
+    def loss(self, features: int) -> dict[str, Any]:
+        """What an entry keeps of one attempt of it, for so many columns."""
+        stated = family_of_kind("masked-sum").named("peer:stated_loss")
+        found: dict[str, Any] = stated(
+            self.parties, sigma=self.sigma, grid=self.grid, unit=self.unit, dimension=moment_count(features, self.unit),
             sensitivity=moment_length(features, self.unit),
         )  # fmt: skip
+        return found
 
     def releases(self, features: int, colluders: int) -> list[Release | Curve]:
         """What any so many parties saw of it, at most: every attempt, with as few parties as it allows."""
         names = [str(u) for u in range(self.parties)]
-        loss = loss_of(self.protocol(features), 0, names)
-        return [seen(loss, names[: self.parties - self.absent], names[0], colluders)] * self.attempts
+        return [seen(self.loss(features), names[: self.parties - self.absent], names[0], colluders)] * self.attempts
 
     def curve(self, features: int, colluders: int) -> Curve:
         """The loss of that study to any so many parties together."""

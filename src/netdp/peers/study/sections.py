@@ -14,12 +14,11 @@ from typing import Self
 from pydantic import model_validator
 
 from netdp.errors import InvalidValue
-from netdp.graphs import parse
-from netdp.graphs.hubs import tree_size
-from netdp.graphs.spec import LINKS, examples
+from netdp.graphs.families import tree_size
+from netdp.graphs.spec import LINKS, examples, parse
+from netdp.peers.records import Misfit, Number, Strict, Whole
 
 from ..identity import check_name
-from ..model import Misfit, Number, Strict, Whole
 
 _DRAWN = ("barabasi_albert", "erdos_renyi", "geometric", "random_tree", "regular")
 """Families of graphs with chance in them: their edges are written out, so that all machines have the same."""
@@ -56,7 +55,7 @@ class Privacy(Strict):
         return self
 
 
-class Network(Strict):
+class NetworkSection(Strict):
     """Who talks to whom: a family of graphs without chance in it, or all edges by name."""
 
     graph: str | None = None
@@ -88,7 +87,7 @@ class Timing(Strict):
         return self
 
 
-class Party(Strict):
+class PartySection(Strict):
     """One party: its name, and unless the study is a draft, its address and public keys (base64)."""
 
     name: str

@@ -1,8 +1,8 @@
-"""Who has signed a study: one small file per party, beside the study.
+r"""Who has signed a study: one small file per party, beside the study.
 
 A party signs the study's hash, not the file: comments may change, nothing else. For study.toml the signatures lie in
 study.signatures/NAME.sig, each two lines of text: the hash that was signed, in hexadecimal, so that "signed an older
-version" can be told from "not a signature of this party", and the Ed25519 signature over b"netdp study 1\\0" and that hash,
+version" can be told from "not a signature of this party", and the Ed25519 signature over b"netdp study 1\0" and that hash,
 in base64. The first line is a remark for people: what counts is whether the signature fits the study's own hash.
 """
 
@@ -16,11 +16,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from netdp.errors import FileFormatError, Refused
-
-from ..identity import Card, Identity
-from .study import Study
+from netdp.peers.identity import Card, Identity
+from netdp.peers.study.study import Study
 
 _CONTEXT = b"netdp study 1\0"
+
 _HASH = re.compile("[0-9a-f]{64}")
 
 

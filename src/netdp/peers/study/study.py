@@ -7,7 +7,7 @@ party numbers. Comments, the order of the lines and the way a graph is written d
 
 **What is promised** is one curve ε(δ) about every party, against any `colluders` parties together (fewer learn no
 more), for all attempts that the study allows. With pads between all pairs, it depends on the size of a coalition only
-(`netdp.accounting.masked`). On a ring and in gossip it depends on who colludes, so all coalitions of that size are
+(`netdp.families.masked.account`). On a ring and in gossip it depends on who colludes, so all coalitions of that size are
 looked at, and where they are too many, the study is refused.
 
 A *draft* lacks keys, addresses or its nonce. It can be read, explained and planned with, but not signed.
@@ -27,21 +27,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union
 
 from pydantic import Field, model_validator
 
+from netdp.display import shown
 from netdp.errors import InvalidValue, NetdpError, Refused
-from netdp.graphs import Graph, parse
-from netdp.numerics.rounding import rounded_down
-from netdp.privacy import Guarantee
-from netdp.protocols import Protocol
-from netdp.shown import shown
+from netdp.graphs.graph import Graph
+from netdp.graphs.spec import parse
+from netdp.numerics.arrays import FloatArray, rounded_down
+from netdp.peers.kinds import with_task
+from netdp.peers.records import Misfit, Strict
+from netdp.privacy.guarantee import Guarantee
+from netdp.protocols.base import Protocol
 
 from ..identity import Card
-from ..kinds import RUNNING, Running
-from ..kinds.base import with_task
-from ..model import Misfit, Strict
-from .scaling import Scaling
-from .sections import Network, Party, Privacy, Timing, node_count
-from .task import Task
-from .training import Training
+from ..kinds import RUNNING, Kind
+from .sections import NetworkSection, PartySection, Privacy, Timing, node_count
+from .training import AnyTask
 
 _MOST_PARTIES = 10_000
 if TYPE_CHECKING:
@@ -53,6 +52,7 @@ else:
 class Study(Strict):
     """What all parties agree on. In files: TOML, with the sections task, privacy, protocol, network, timing, party.
 
+    >>> from netdp.peers.study import Task
     >>> study = Study.plan("waits", Task(kind="mean", column="minutes", bounds=(0, 120)), [f"c{u}" for u in range(8)],
     ...                    graph="ring:8", epsilon=1.0, delta=1e-6, colluders=2)
     >>> study.is_complete, study.promise().worst_epsilon(1e-6) <= 1.0
@@ -62,13 +62,13 @@ class Study(Strict):
     name: str
     nonce: str = ""
     format: Literal[1] = 1
-    task: Annotated[Task | Training | Scaling, Field(discriminator="kind")]
+    task: AnyTask
     privacy: Privacy
     settings: Annotated[Settings, Field(discriminator="kind", alias="protocol")]
-    network: Network
+    network: NetworkSection
     timing: Timing = Timing()
-    parties: tuple[Party, ...] = Field(alias="party")
-    curator: Party | None = None
+    parties: tuple[PartySection, ...] = Field(alias="party")
+    curator: PartySection | None = None
     """Who collects what is shuffled; no party, and only for kinds that have one."""
 
     @model_validator(mode="after")
@@ -141,7 +141,7 @@ class Study(Strict):
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Study:
         """Read a study or a draft; every mistake is named with its place."""
-        from .file import read
+        from netdp.peers.study.files import read
 
         return read(path)
 
@@ -152,7 +152,7 @@ class Study(Strict):
     @property
     def text(self) -> str:
         """The study as TOML, with comments."""
-        from .file import text
+        from netdp.peers.study.files import text
 
         return text(self)
 
@@ -232,9 +232,9 @@ class Study(Strict):
         return self.replace(**changes)
 
     @classmethod
-    def plan(cls, name: str, task: Task | Training | Scaling, names: Sequence[str], **options: Any) -> Study:
-        """A draft whose noise meets a privacy target; options: those of `netdp.peers.study.plan.plan`."""
-        from .plan import plan
+    def plan(cls, name: str, task: AnyTask, names: Sequence[str], **options: Any) -> Study:
+        """A draft whose noise meets a privacy target; options: those of `netdp.peers.study.planning.plan`."""
+        from netdp.peers.study.planning import plan
 
         return plan(name, task, names, **options)
 
@@ -251,7 +251,7 @@ class Study(Strict):
         return tuple(party.name for party in self.parties)
 
     @property
-    def participants(self) -> tuple[Party, ...]:
+    def participants(self) -> tuple[PartySection, ...]:
         """Who runs a peer: the parties by their numbers 0 … n − 1, and after them the curator, if there is one."""
         return self.parties if self.curator is None else (*self.parties, self.curator)
 
@@ -320,7 +320,7 @@ class Study(Strict):
     # ── what it stands for ────────────────────────────────────────────────────────────────────────────────────────────
 
     @cached_property
-    def running(self) -> Running:
+    def running(self) -> Kind:
         """All that depends on the kind of protocol."""
         return RUNNING[self.settings.kind](self)
 
@@ -347,7 +347,7 @@ class Study(Strict):
         """The standard deviation of the noise in one coordinate of the total over so many parties (all by default)."""
         return self.running.noise(self.n if parties is None else parties)
 
-    def answer(self, total: Sequence[float], parties: int | None = None) -> dict[str, Any]:
+    def answer(self, total: Sequence[float] | FloatArray, parties: int | None = None) -> dict[str, Any]:
         """The answer in the data's own units, from the noisy total over so many parties (all by default)."""
         return self.running.answer(total, self.n if parties is None else parties)
 
@@ -376,6 +376,6 @@ class Study(Strict):
 
     def explain(self) -> str:
         """What will be revealed to whom, in plain words."""
-        from .explained import explain
+        from netdp.peers.study.explanation import explain
 
         return explain(self)

@@ -19,7 +19,7 @@ d² + d²s², and d + s = 2·max(|z|, |z′|) ≤ 2. So it is at most f(s) = (2 
 
 *In floating point.* z and x/B are clipped after they are computed, so |z| ≤ 1 exactly and so is the computed z² ≤ 1;
 every bound of a record follows as above. Rounding moves z² by at most 2⁻⁵⁴, which the protocols' margin for vectors
-(2·10⁻⁹ relative to Δ: `netdp.protocols.masked`) covers many times. √3 is rounded up.
+(2·10⁻⁹ relative to Δ: `netdp.families.masked.protocol`) covers many times. √3 is rounded up.
 
 A mean or a variance of records is a quotient of noisy totals. Where the noisy number of records is less than four
 deviations of its own noise (or less than 1), the quotient says nothing, and none is given.
@@ -32,16 +32,16 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import product
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BeforeValidator, model_validator
 
 from netdp.errors import InvalidValue
+from netdp.models.schema import number
 from netdp.numerics.arrays import FloatArray
-
-from ..model import Misfit, Number, Strict, Switch, Whole
-from .rows import number, read_rows
+from netdp.peers.records import Misfit, Number, Strict, Switch, Whole
+from netdp.peers.study.rows import read_rows
 
 _MOST_CELLS = 1_000_000
 _MOST_NUMBERS = 200_000_000
@@ -56,7 +56,55 @@ def _nested(given: Any) -> Any:
     return (tuple(given),) if flat else given
 
 
-class Task(Strict):
+class Question(Strict):
+    """What all tasks of a study have in common (`netdp.peers.study.AnyTask`): what is protected, and for which data."""
+
+    if TYPE_CHECKING:  # every task has these among its fields, in the order in which its file states them
+        unit: Literal["party", "record"]
+        max_records: int | None
+
+    @property
+    def labels(self) -> tuple[tuple[str, ...], ...]:
+        """The names of the cells that are counted, one list per column; none where numbers are added."""
+        return ()
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether numbers are added, rather than counts of cells."""
+        return True
+
+    @property
+    def reach(self) -> float:
+        """The largest magnitude that one coordinate of what a party adds can have; of a training, in units of the clip."""
+        return 1.0 if self.unit == "party" else float(self.max_records or 1)
+
+    @property
+    def protected(self) -> str:
+        """What is protected, in words."""
+        if self.unit == "party":
+            return "all data of a party together, against any other data it might have; who takes part is public"
+        return "any one record of a party, added or removed; changing what a record says counts as both; who takes part is public"
+
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        """What the promise rests on besides: nothing, as rows become numbers by rules that stand here."""
+        return ()
+
+    @property
+    def admitted(self) -> str:
+        """For which data the promise is made, in words: neighbouring inputs are both of this kind."""
+        fits = f"has at most {self.max_records:,} records, and " if self.max_records is not None else ""
+        return (
+            f"every party {fits}has rows that the study takes; that a party's data do not fit, so that it cannot take part, "
+            "is seen by all and not protected"
+        )
+
+    def error(self, noise: float, parties: int, records: int | None = None) -> float | None:
+        """The RMSE of the answer for noise of this deviation in the total; None if it depends on the data."""
+        return None
+
+
+class Task(Question):
     """What is computed of which columns, and what is protected.
 
     kind : sum, mean, variance, histogram or table (counts over several columns).
@@ -127,7 +175,7 @@ class Task(Strict):
             if self.kind != "histogram" or self.bounds is None:
                 raise Misfit(("bins",), "belongs to a histogram of numbers between bounds = [lo, hi]; give both")
             self._check_bounds(self.bounds)
-            if not 2 <= self.bins <= _MOST_CELLS or len(set(self.bin_edges.tolist())) <= self.bins:
+            if not 2 <= self.bins <= _MOST_CELLS or np.unique(self.bin_edges).size <= self.bins:
                 raise Misfit(("bins",), f"must be 2 to {_MOST_CELLS:,} bins of some width, got {self.bins}")
         elif self.bounds is not None:
             raise Misfit(("bounds",), f"a {self.kind} has bins, edges or categories; bounds go with bins only")
@@ -235,11 +283,6 @@ class Task(Strict):
             return 2.0 if self.is_numeric else _root(2)
         return _root({"mean": 2, "variance": 3}.get(self.kind, 1))
 
-    @property
-    def reach(self) -> float:
-        """The largest magnitude that one coordinate of what a party adds can have."""
-        return 1.0 if self.max_records is None else float(self.max_records)
-
     def describe(self) -> str:
         """What is asked, in words.
 
@@ -261,27 +304,6 @@ class Task(Strict):
         if self.value == "count":
             return "a party's number of rows"
         return repr(self.column) if self.value == "single" else f"a party's {self.value} of {self.column!r}"
-
-    @property
-    def protected(self) -> str:
-        """What is protected, in words."""
-        if self.unit == "party":
-            return "all data of a party together, against any other data it might have; who takes part is public"
-        return "any one record of a party, added or removed; changing what a record says counts as both; who takes part is public"
-
-    @property
-    def assumed(self) -> tuple[str, ...]:
-        """What the promise rests on besides: nothing, as rows become numbers by rules that stand here."""
-        return ()
-
-    @property
-    def admitted(self) -> str:
-        """For which data the promise is made, in words: neighbouring inputs are both of this kind."""
-        fits = f"has at most {self.max_records:,} records, and " if self.max_records is not None else ""
-        return (
-            f"every party {fits}has rows that the study takes; that a party's data do not fit, so that it cannot take part, "
-            "is seen by all and not protected"
-        )
 
     # ── from rows to numbers ──────────────────────────────────────────────────────────────────────────────────────────
 

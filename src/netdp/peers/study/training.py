@@ -19,20 +19,22 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from netdp.errors import InvalidValue, Refused
-from netdp.models import Model, built_in
+from netdp.models.base import Model
 from netdp.models.code import checked_source, digest_of, is_code, made_of, source_of
+from netdp.models.linear import built_in
 from netdp.models.schema import Column, Schema
 from netdp.numerics.arrays import FloatArray
+from netdp.peers.records import Misfit, Number, Strict, Whole
 
-from ..model import Misfit, Number, Strict, Whole
 from .rows import read_rows
-from .scaling import Scaled
+from .scaling import Scaled, ScalingTask
+from .task import Question, Task
 
 BUILT_IN = ("logistic", "multinomial", "linear")
 """Models that come with netdp: two classes, several, a number."""
@@ -73,7 +75,7 @@ class Feature(Strict):
         return {key: value for key, value in fields.items() if value is not None or key not in ("centre", "scale")}
 
 
-class Training(Strict):
+class Training(Question):
     """A model, trained by all parties together on rows that nobody shows.
 
     model : "logistic" (two classes), "multinomial" (several), "linear" (a number), or "module:function", code that every party has.
@@ -244,16 +246,6 @@ class Training(Strict):
         return self.table.needed
 
     @property
-    def labels(self) -> tuple[tuple[str, ...], ...]:
-        """No cells are counted."""
-        return ()
-
-    @property
-    def is_numeric(self) -> bool:
-        """Numbers are added, not counts of cells."""
-        return True
-
-    @property
     def bounds(self) -> None:
         """There is no single range of an answer."""
         return
@@ -269,11 +261,6 @@ class Training(Strict):
     def sensitivity(self) -> float:
         """How far what is protected can move the sum of an iteration, in units of the clip."""
         return 2.0 if self.unit == "party" else 1.0
-
-    @property
-    def reach(self) -> float:
-        """The largest magnitude that one coordinate of what a party adds can have, in units of the clip."""
-        return 1.0 if self.unit == "party" else float(self.max_records or 1)
 
     def describe(self) -> str:
         """What is asked, in words."""
@@ -293,7 +280,7 @@ class Training(Strict):
     def protected(self) -> str:
         """What is protected, in words."""
         if self.unit == "party":
-            return "all data of a party together, against any other data it might have; who takes part is public"
+            return super().protected
         return (
             "any one record of a party, added or removed; changing what a record says counts as both; somebody with several "
             "records is protected less; who takes part is public"
@@ -473,6 +460,6 @@ class Training(Strict):
         rmse = half * math.sqrt(share)
         return {"rmse": rmse, "noise": half * moved / (2 * math.sqrt(max(share, moved, 1e-12))), counted: count}
 
-    def error(self, noise: float, parties: int, records: int | None = None) -> float | None:
-        """How far the noise moves a model depends on the data."""
-        return None
+
+AnyTask = Annotated[Task | Training | ScalingTask, Field(discriminator="kind")]
+"""What a study may ask; its `kind` says which."""

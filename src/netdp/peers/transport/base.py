@@ -20,18 +20,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-import typing
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 from netdp.errors import InvalidValue, LinkLost, NetdpError
 from netdp.numerics.checks import count, positive
+from netdp.peers.events import Sentence, Statement, statement_of
 
 MEGABYTE = 1 << 20
 
 
-class Clock(typing.Protocol):
+class Clock(Protocol):
     """Time as a party sees it: real, or virtual in tests."""
 
     def time(self) -> float:
@@ -51,20 +52,20 @@ class RealClock:
         await asyncio.sleep(seconds)
 
 
-class Receiver(typing.Protocol):
+class Receiver(Protocol):
     """Whoever listens to a transport; called on its event loop."""
 
     def linked(self, peer: int) -> None:
         """Frames can go both ways from now on."""
 
-    def lost(self, peer: int, reason: str) -> None:
+    def lost(self, peer: int, reason: Statement) -> None:
         """The link ended; what was on its way may be gone."""
 
     async def received(self, peer: int, frame: bytes) -> None:
         """A frame has come; the next one of this link waits until this returns."""
 
 
-class Transport(typing.Protocol):
+class Transport(Protocol):
     """Frames to neighbours."""
 
     async def send(self, peer: int, frame: bytes) -> None:
@@ -125,7 +126,7 @@ class Lane:
         self._bytes = 0
         self._turn = asyncio.Lock()  # first come, first served
         self._room, self._some = asyncio.Event(), asyncio.Event()
-        self._shut: str | None = None
+        self._shut: Statement | None = None
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -158,13 +159,13 @@ class Lane:
         self._room.set()
         return taken, frame
 
-    def finish(self, reason: str) -> None:
+    def finish(self, reason: Statement) -> None:
         """Take no more; what waits can still be got."""
         self._shut = self._shut or reason
         self._room.set()
         self._some.set()
 
-    def drop(self, reason: str) -> None:
+    def drop(self, reason: Statement) -> None:
         """Take no more, and forget what waits."""
         self._waiting.clear()
         self._bytes = 0
@@ -186,15 +187,15 @@ class End:
     def __init__(self, peer: int, receiver: Receiver, limits: Limits, now: Callable[[], float]) -> None:
         self.peer = peer
         self.lane = Lane(limits, now)
-        self.reason: str | None = None
+        self.reason: Statement | None = None
         self.drained = asyncio.Event()
         self.gone = asyncio.Event()
         self._receiver = receiver
         self._stop, self._interrupt = asyncio.Event(), asyncio.Event()
         self._handing_over = self._abandoned = False
-        self._finishing: str | None = None
+        self._finishing: Statement | None = None
 
-    def end(self, reason: str, *, abandon: bool = False) -> None:
+    def end(self, reason: Statement, *, abandon: bool = False) -> None:
         """End the link now. With `abandon` as if this party's process were killed: it hears nothing of it."""
         self.reason = self.reason or self._finishing or reason
         self._abandoned = self._abandoned or abandon
@@ -208,7 +209,7 @@ class End:
 
         A receiver that is still busy with a frame gets as long again, then it is interrupted.
         """
-        self._finishing = self._finishing or "closed here"
+        self._finishing = self._finishing or Sentence.CLOSED_HERE()
         self.lane.finish(self._finishing)
         await _wait(until, seconds)
         self.end(self._finishing)
@@ -216,29 +217,29 @@ class End:
         self._interrupt.set()
         await self.gone.wait()
 
-    async def run(self, read: Read, write: Write | None = None, no_more: NoMore | None = None) -> str:
+    async def run(self, read: Read, write: Write | None = None, no_more: NoMore | None = None) -> Statement:
         """Live through the link and return why it ended; `write` is None if the far end takes from `lane` itself."""
         reader, stop = asyncio.ensure_future(self._incoming(read)), asyncio.ensure_future(self._stop.wait())
         interrupt = asyncio.ensure_future(self._interrupt.wait())
-        tasks: list[asyncio.Future[typing.Any]] = [reader, stop, interrupt]
+        tasks: list[asyncio.Future[Any]] = [reader, stop, interrupt]
         if write is not None:
             tasks.append(asyncio.ensure_future(self._outgoing(write, no_more)))
         try:
             self._tell(lambda: self._receiver.linked(self.peer))
             await asyncio.wait([reader, stop], return_when=asyncio.FIRST_COMPLETED)
-            self.end("ended by the other end")  # unless a reason is known
+            self.end(Sentence.ENDED_THERE())  # unless a reason is known
             if self._handing_over:  # a receiver is not stopped in the middle of a frame
                 await asyncio.wait([reader, interrupt], return_when=asyncio.FIRST_COMPLETED)
         finally:
-            self.end("stopped")
+            self.end(Sentence.STOPPED())
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             self.drained.set()
             self.gone.set()
             if not self._abandoned:
-                self._tell(lambda: self._receiver.lost(self.peer, self.reason or "stopped"))
-        return self.reason or "stopped"
+                self._tell(lambda: self._receiver.lost(self.peer, self.reason or Sentence.STOPPED()))
+        return self.reason or Sentence.STOPPED()
 
     async def _incoming(self, read: Read) -> None:
         try:
@@ -250,9 +251,9 @@ class End:
                     self._handing_over = False
                 del frame  # up to 64 MB that would otherwise live until the next one comes
         except LinkLost as problem:
-            self.end(str(problem))
+            self.end(statement_of(problem))
         except NetdpError as problem:
-            self.end(f"a frame was refused: {problem}")
+            self.end(Sentence.FRAME_REFUSED(problem=str(problem)))
         except Exception as problem:
             self._failed(problem)
 
@@ -264,7 +265,7 @@ class End:
             if no_more is not None:
                 await no_more()
         except LinkLost as problem:
-            self.end(str(problem))
+            self.end(statement_of(problem))
         self.drained.set()
 
     def _tell(self, call: Callable[[], None]) -> None:
@@ -275,7 +276,7 @@ class End:
 
     def _failed(self, problem: Exception) -> None:
         """A mistake of the receiver ends the link, and is shown with its traceback."""
-        self.end(f"the receiver failed: {type(problem).__name__}: {problem}")
+        self.end(Sentence.RECEIVER_FAILED(problem=f"{type(problem).__name__}: {problem}"))
         told = {"message": f"the receiver failed on the link to party {self.peer}", "exception": problem}
         asyncio.get_running_loop().call_exception_handler(told)
 

@@ -40,8 +40,9 @@ from cryptography.hazmat.primitives import serialization
 from netdp import __version__
 from netdp.errors import InvalidValue, LinkLost, Refused
 from netdp.numerics.checks import whole
+from netdp.peers.events import Code, Sentence, Statement
 from netdp.peers.identity import TLS_NAME, Card, Identity, pem
-from netdp.peers.versions import NEWEST, OLDEST
+from netdp.peers.messages import NEWEST, OLDEST
 
 from .base import End, Limits, NoMore, Read, Receiver, Write
 
@@ -53,7 +54,7 @@ import grpc
 SERVICE, METHOD, HELLO = "netdp.Peers", "Link", "Hello"
 LINK = b"netdp link 1"
 """The first message of who dials; frames follow."""
-REPLACED = "replaced by a newer connection"
+REPLACED = Sentence.REPLACED()
 _HEADER = "netdp-link"
 _LAST_TURNS = 0.1
 """Seconds that gRPC's tasks get to end after its server has stopped; they need a millisecond. If the event loop ends first, it
@@ -102,7 +103,7 @@ class GrpcTransport:
         for address in (self._listen, *self._addresses.values()):
             _check_address(address)
         self._identity, self._receiver, self._refused = identity, receiver, refused
-        self.refusals: deque[str] = deque(maxlen=100)
+        self.refusals: deque[Statement] = deque(maxlen=100)
         self.troubles: dict[int, str] = dict.fromkeys(self.neighbours, "not tried yet")
         self.asked: set[int] = set()
         self.port = 0
@@ -178,7 +179,7 @@ class GrpcTransport:
         peer, problem = self._caller(call)
         if problem is not None:
             self._turn_away(problem)
-            await call.abort(grpc.StatusCode.PERMISSION_DENIED, problem)
+            await call.abort(grpc.StatusCode.PERMISSION_DENIED, str(problem))
         if self._closing:
             await call.abort(grpc.StatusCode.UNAVAILABLE, f"{self._name(self.me)} is closing")
         await call.send_initial_metadata(((_HEADER, "1"),))
@@ -190,7 +191,7 @@ class GrpcTransport:
             if (
                 first is not None and first is not grpc.aio.EOF
             ):  # else it died or was cut off in the middle of the handshake
-                self._turn_away(f"{self._name(peer)} opened a stream that is not a link of this version of netdp")
+                self._turn_away(Sentence.NO_LINK(name=self._name(peer)))
             await call.abort(grpc.StatusCode.FAILED_PRECONDITION, f"expected {LINK.decode()!r} first; update netdp")
         while (older := self._ends.get(peer)) is not None:
             older.end(REPLACED)
@@ -212,11 +213,11 @@ class GrpcTransport:
         try:
             reason = await asyncio.shield(task)
         except asyncio.CancelledError:
-            end.end("the connection ended")  # gRPC's way to say so; the receiver may still be busy with a frame
+            end.end(Sentence.CONNECTION_ENDED())  # gRPC's way to say so; the receiver may still be busy with a frame
             raise
         # Why a receiver failed may quote this party's own data: of all reasons only this one is told.
         if reason == REPLACED:
-            await call.abort(grpc.StatusCode.ABORTED, REPLACED)
+            await call.abort(grpc.StatusCode.ABORTED, str(REPLACED))
 
     async def _hello(self, _: bytes, call: Any) -> bytes:
         """Tell a party of the list which netdp this is and what its clock shows."""
@@ -224,34 +225,34 @@ class GrpcTransport:
         problem = problem or self._cards[peer].date_problem()
         if problem is not None:
             self._turn_away(problem)
-            await call.abort(grpc.StatusCode.PERMISSION_DENIED, problem)
+            await call.abort(grpc.StatusCode.PERMISSION_DENIED, str(problem))
         self.asked.add(peer)
         told = {"netdp": __version__, "format": NEWEST, "oldest": OLDEST, "time": time.time()}
         return json.dumps(told).encode()
 
-    def _shown(self, call: Any) -> tuple[int, str | None]:
+    def _shown(self, call: Any) -> tuple[int, Statement | None]:
         """Who calls, by the bytes of its certificate; or why that cannot be told."""
         shown = call.auth_context().get("x509_pem_cert", [])
         if len(shown) != 1:
-            return -1, "a caller without a certificate"
+            return -1, Sentence.NO_CERTIFICATE()
         der = x509.load_pem_x509_certificate(shown[0]).public_bytes(serialization.Encoding.DER)
         peer = self._number.get(der)
         if peer is None:
-            return -1, "a caller whose certificate is not in the study's list"
+            return -1, Sentence.UNLISTED_CERTIFICATE()
         return peer, None
 
-    def _caller(self, call: Any) -> tuple[int, str | None]:
+    def _caller(self, call: Any) -> tuple[int, Statement | None]:
         """Who wants a link, and why it is turned away, if it is."""
         peer, problem = self._shown(call)
         if problem is not None:
             return peer, problem
         if peer not in self.neighbours:
-            return peer, f"{self._name(peer)} is not a neighbour of {self._name(self.me)}"
+            return peer, Sentence.NO_NEIGHBOUR(name=self._name(peer), me=self._name(self.me))
         if peer > self.me:
-            return peer, f"{self._name(peer)} must be dialled by {self._name(self.me)}: the smaller number dials"
+            return peer, Sentence.DIAL_ORDER(name=self._name(peer), me=self._name(self.me))
         return peer, self._cards[peer].date_problem()
 
-    def _turn_away(self, reason: str) -> None:
+    def _turn_away(self, reason: Statement) -> None:
         self.refusals.append(reason)
         if self._refused is not None:
             self._refused(reason)
@@ -284,7 +285,7 @@ class GrpcTransport:
             try:
                 await call.write(frame)
             except asyncio.InvalidStateError:  # the call is over, and knows why
-                raise LinkLost(await call.details() or "ended by the other end") from None
+                raise LinkLost(_told(await call.code(), await call.details())) from None
             except Exception as problem:
                 raise LinkLost(_why(problem)) from None
 
@@ -314,7 +315,7 @@ class GrpcTransport:
         if code == grpc.StatusCode.PERMISSION_DENIED:
             return f"{where} refused: {details}"
         if "CERTIFICATE_VERIFY_FAILED" in details:
-            reason = f"{where} does not show the certificate of the study's list; is another party there?"
+            reason = Sentence.OTHER_CERTIFICATE(where=where)
             self._turn_away(reason)
             return reason
         return f"{where} cannot be reached: {details}"
@@ -423,7 +424,23 @@ def _reader(call: Any) -> Read:
     return read
 
 
-def _why(problem: Exception) -> str:
+def _why(problem: Exception) -> Statement:
     if isinstance(problem, grpc.aio.AioRpcError):
-        return str(problem.details() or problem.code().name)
-    return f"{type(problem).__name__}: {problem}" if str(problem) else "the connection ended"
+        return _told(problem.code(), problem.details())
+    return (
+        Statement(f"{type(problem).__name__}: {problem}", "connection") if str(problem) else Sentence.CONNECTION_ENDED()
+    )
+
+
+_CODES: dict[Any, Code] = {
+    grpc.StatusCode.ABORTED: "replaced",
+    grpc.StatusCode.CANCELLED: "connection",
+    grpc.StatusCode.OK: "ended-there",
+    grpc.StatusCode.RESOURCE_EXHAUSTED: "frame-refused",
+    grpc.StatusCode.UNAVAILABLE: "connection",
+}
+
+
+def _told(code: Any, details: str | None) -> Statement:
+    """What gRPC says of a call that is over: its words for the owner, its status for everybody else."""
+    return Statement(details, _CODES.get(code, "other")) if details else Sentence.ENDED_THERE()

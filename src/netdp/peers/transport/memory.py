@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from netdp.errors import InvalidValue, LinkLost, NetdpError
 from netdp.numerics.checks import count, non_negative, positive, whole
+from netdp.peers.events import Sentence, Statement
 
 from .base import Clock, End, Limits, Read, Receiver
 
@@ -114,12 +115,12 @@ class MemoryNetwork:
             raise InvalidValue(f"party must be below {self.n}, got {u}")
         return MemoryTransport(self, u, receiver)
 
-    def drop(self, u: int, v: int, reason: str = "connection reset") -> None:
+    def drop(self, u: int, v: int, reason: Statement | None = None) -> None:
         """Break the link between two parties now, with all that is on its way; a new one is made after the back-off."""
         for a, b in ((u, v), (v, u)):
             if a in self._transports:
                 for end in self._transports[a]._links.get(b, ()):
-                    end.end(reason)
+                    end.end(reason or Sentence.CONNECTION_RESET())
 
     def cut(self, u: int, v: int) -> None:
         """Break the link between two parties, and make none until `mend`."""
@@ -150,8 +151,8 @@ class MemoryNetwork:
         if transport is not None:
             transport._running = False
             for end, other in transport._links.values():
-                end.end("crashed", abandon=True)
-                other.end("connection reset")
+                end.end(Sentence.CRASHED(), abandon=True)
+                other.end(Sentence.CONNECTION_RESET())
 
     def linked(self, u: int, v: int) -> bool:
         """Whether there is a link between two parties now."""
@@ -214,7 +215,7 @@ class MemoryNetwork:
         try:
             await end.run(self._wire(end.peer, transport.me, other))
         finally:
-            other.end("ended by the other end")
+            other.end(Sentence.ENDED_THERE())
             del transport._links[end.peer]
             del transport._tasks[end]
         self._consider(self._pair(transport.me, end.peer), self.limits.first_backoff)

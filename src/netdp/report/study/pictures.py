@@ -11,13 +11,14 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from netdp.privacy.readable import readable
+from netdp.privacy.wording import readable
+from netdp.report.network import placed
+from netdp.report.style import round_step
 
-from ..layout import placed
 from .wording import small
 
 if TYPE_CHECKING:
-    from netdp.peers.study import Study
+    from netdp.peers.study.study import Study
 
 NAMED = 40
 """Up to so many parties have their names beside them."""
@@ -35,7 +36,7 @@ def loss_chart(said: Mapping[str, Any]) -> str:
     aim = (int(terms["colluders"]), float(terms["epsilon"]))
     xs = [int(k) for k, _ in [*curve, *spent, aim]]
     low, high = min(xs), max(*xs, min(xs) + 1)
-    step = _nice(1.08 * max(e for _, e in [*curve, *spent, aim]) / 5)
+    step = round_step(1.08 * max(e for _, e in [*curve, *spent, aim]) / 5)
     marks = math.ceil(1.04 * max(e for _, e in [*curve, *spent, aim]) / step)
     top = marks * step
 
@@ -109,19 +110,9 @@ def _ticks(low: int, high: int) -> list[int]:
     """
     if high - low <= 12:
         return list(range(low, high + 1))
-    step = int(max(1, _nice((high - low) / 10)))
+    step = int(max(1, round_step((high - low) / 10)))
     inner = range(step * (low // step + 1), high, step)
     return [low, *(k for k in inner if k - low >= step / 2 and high - k >= step / 2), high]
-
-
-def _nice(value: float) -> float:
-    """The next of 1, 2, 2.5, 5 times a power of ten.
-
-    >>> [_nice(x) for x in (0.21, 0.3, 1.7)]
-    [0.25, 0.5, 2.0]
-    """
-    power = 10.0 ** math.floor(math.log10(value))
-    return float(next(m * power for m in (1, 2, 2.5, 5, 10) if m * power >= value * (1 - 1e-9)))
 
 
 # ── the network ───────────────────────────────────────────────────────────────────────────────────────────────────────

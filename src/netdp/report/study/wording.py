@@ -1,31 +1,15 @@
-"""Small words that several parts of a report share: who, when, how much, and formulas that people can read."""
+"""Small words that several parts of a report share: who, when, how much."""
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from typing import Any
 
-from netdp.privacy.readable import readable
-
-from .html import Markup, joined, tag
+from netdp.privacy.wording import readable
+from netdp.report.style import scientific
 
 Facts = Mapping[str, Any]
-_EXPONENT = re.compile(r"e\^(\((?:[^()]|\([^()]*\))*\)|−?ε)")
-_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-
-
-def formula(text: str) -> Markup:
-    """A text in which e^ε stands, with real exponents.
-
-    >>> formula("(e^ε + δ)/(1 + e^((m−1)ε)) < 1")
-    '(e<sup>ε</sup> + δ)/(1 + e<sup>(m−1)ε</sup>) &lt; 1'
-    """
-    out: list[str] = []
-    for place, piece in enumerate(_EXPONENT.split(text)):
-        out += [piece] if place % 2 == 0 else ["e", tag("sup", piece[1:-1] if piece.startswith("(") else piece)]
-    return joined(out)
 
 
 def small(value: float) -> str:
@@ -34,12 +18,7 @@ def small(value: float) -> str:
     >>> [small(x) for x in (1e-6, 2.5e-5, 0.001, 0.05)]
     ['10⁻⁶', '2.5·10⁻⁵', '0.001', '0.05']
     """
-    if value >= 1e-3 or value <= 0:
-        return f"{value:g}"
-    digits, _, power = f"{value:.3e}".partition("e")
-    front = digits.rstrip("0").rstrip(".")
-    raised = f"10{str(int(power)).translate(_RAISED)}"
-    return raised if front == "1" else f"{front}·{raised}"
+    return scientific(value, 3)
 
 
 def loss(value: float, limit: float) -> str:

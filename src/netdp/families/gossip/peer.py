@@ -1,0 +1,212 @@
+"""Gossip on a grid: everybody sends its state to its neighbours, averages, adds fresh noise, and sends again.
+
+All noise of a party, for all rounds, is drawn and written down together before its first state leaves. So states are
+functions of what is written down and of what the neighbours sent; a party that comes back computes them again. There is
+no second way to the answer: if somebody stays away, it ends without one.
+
+Repeated averaging with the neighbours, in whole numbers with fresh noise (`netdp.Gossip` on a grid).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+import numpy as np
+from pydantic import model_validator
+
+from netdp.families.gossip.protocol import Gossip, gossip_refresh, gossip_start, gossip_step, gossip_weights, summed
+from netdp.graphs.spectrum import spectral_gap
+from netdp.mechanisms.discrete_gaussian import Words
+from netdp.mechanisms.fine_gaussian import FineGaussian
+from netdp.numerics.arrays import FloatArray, IntArray, rounded_up
+from netdp.peers.kinds import DEVIATIONS, Kind, Roster, Wish
+from netdp.peers.messages import Item, ItemKind, Key, roster_digest
+from netdp.peers.noise import DIGITS, least_noise
+from netdp.peers.records import Misfit, Number, Strict, Whole
+from netdp.peers.spread import Moment, Moves, Spread, SpreadResult
+from netdp.peers.streams import context, noise_words
+from netdp.protocols.accuracy import expected_error
+from netdp.protocols.calibration import calibrate
+
+if TYPE_CHECKING:
+    from netdp.peers.desk import Desk
+
+
+def gossip_noises(protocol: Gossip, value: FloatArray, words: Words) -> IntArray:
+    """All that a party draws, (rounds, d): its first state, then the fresh noise of every later send."""
+
+    def draw(variance: int, size: int) -> IntArray:
+        return FineGaussian(variance).sample((size,), words)
+
+    nothing = np.zeros(value.size, dtype=np.int64)
+    fresh = [gossip_refresh(protocol, nothing, draw) for _ in range(protocol.rounds - 1)]
+    return np.array([gossip_start(protocol, value, draw), *fresh], dtype=np.int64)
+
+
+class Gossiping(Spread):
+    """The mean by a `Gossip` on a grid; everybody ends with an estimate of its own. `drawn()` as in `Ring`."""
+
+    needs_all = False
+
+    def __init__(
+        self, protocol: Gossip, attempt: int, roster: tuple[int, ...], me: int, drawn: Callable[[], IntArray]
+    ) -> None:
+        super().__init__(attempt, roster)
+        self._protocol, self._me, self._drawn = protocol, me, drawn
+        self._weights = gossip_weights(protocol, me)
+        self._noises: IntArray | None = None
+        self._sent: list[IntArray] = []
+
+    def advance(self, held: Mapping[Key, Item], moment: Moment) -> Moves:
+        moves = Moves()
+        if self.answer is not None:
+            return moves
+        if self._noises is None:
+            self._noises = self._drawn()
+            self._send(self._noises[0], moves)
+        while True:
+            t = len(self._sent) - 1
+            found = {v: self._state(held, v, t) for v in self._weights}
+            received = {v: state for v, state in found.items() if state is not None}
+            if len(received) < len(found):
+                return moves
+            mixed = gossip_step(self._weights, self._sent[t], received)
+            if t + 1 == self._protocol.rounds:
+                total = mixed.astype(np.float64) * (self._protocol.step * self._protocol.n)
+                self.answer = SpreadResult(self.attempt, self.roster, total, b"")
+                return moves
+            self._send(summed(mixed, self._noises[t + 1]), moves)
+
+    def _send(self, state: IntArray, moves: Moves) -> None:
+        item = Item(Key(ItemKind.STATE, self.attempt, self._me, len(self._sent)), state.astype("<i8").tobytes())
+        self._sent.append(state)
+        moves.addressed += [(v, item) for v in self._weights]
+
+    def _state(self, held: Mapping[Key, Item], v: int, t: int) -> IntArray | None:
+        item = held.get(Key(ItemKind.STATE, self.attempt, v, t))
+        if item is None or len(item.body) != 8 * self._sent[0].size:
+            return None
+        return np.frombuffer(item.body, dtype="<i8").astype(np.int64)
+
+
+_MOST_ROUNDS = 10_000
+
+
+class GossipSettings(Strict):
+    """Repeated averaging with the neighbours, in whole numbers with fresh noise (`netdp.Gossip` on a grid)."""
+
+    kind: Literal["gossip"]
+    sigma: Number
+    grid: Number
+    rounds: Whole
+    refresh: Number
+    mixing: str = "metropolis"
+
+    @model_validator(mode="after")
+    def _sensible(self) -> Self:
+        if not 1 <= self.rounds <= _MOST_ROUNDS:
+            raise Misfit(("rounds",), f"must be 1 to {_MOST_ROUNDS:,}, got {self.rounds}")
+        return self
+
+
+class GossipRunning(Kind):
+    """States that are averaged with the neighbours', round by round."""
+
+    kind = "gossip"
+    Settings = GossipSettings
+    sends = frozenset({ItemKind.STATE})
+    sends_all_the_same = True
+    canaries = "party"
+    comments: ClassVar = {
+        "rounds": "how often everybody sends",
+        "refresh": "variance of all fresh noise, in sigma squared",
+    }
+    how = (
+        "The parties add noise, then average with their neighbours again and again, with fresh noise each time. "
+        "Neighbours see more than those far away."
+    )
+    told = (
+        "Each of the {n} parties ends with an estimate of its own. One that passes it on counts as colluding with "
+        "whoever gets it."
+    )
+    has_own_answers = True
+
+    def protocol(self) -> Gossip:
+        how, task = self.settings, self.study.task
+        return Gossip(
+            self.study.graph, rounds=how.rounds, sigma=how.sigma, refresh=how.refresh, mixing=how.mixing,
+            sensitivity=task.sensitivity, dimension=task.dimension, grid=how.grid,
+        )  # fmt: skip
+
+    def noise(self, parties: int) -> float:
+        return parties * expected_error(self.protocol()).rmse / math.sqrt(self.study.task.dimension)
+
+    def draw(self, desk: Desk, attempt: int, roster: Roster) -> tuple[bytes, bytes]:
+        where = context(self.study.hash, attempt, roster)
+        words = noise_words(desk.identity.noise_secret, where, desk.rows.astype("<f8").tobytes())
+        return roster_digest(roster), gossip_noises(self.protocol(), desk.rows[0], words).astype("<i8").tobytes()
+
+    def spread(self, desk: Desk, attempt: int, roster: Roster) -> Spread:
+        protocol = self.protocol()
+
+        def drawn() -> IntArray:
+            return np.frombuffer(desk.written(attempt), dtype="<i8").astype(np.int64).reshape(-1, protocol.dimension)
+
+        return Gossiping(protocol, attempt, roster, desk.me, drawn)
+
+    @cached_property
+    def furthest(self) -> float:
+        """A mean of first states, roundings of ½ and means of fresh noise: each no further than its largest part."""
+        protocol = self.protocol()
+        noise = math.sqrt(protocol.start_variance) + protocol.rounds * math.sqrt(protocol.fresh_variance)
+        return 1 / protocol.step + 1 + protocol.rounds + DEVIATIONS * noise
+
+    # ── planning ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @classmethod
+    def start(cls, wish: Wish) -> dict[str, Any]:
+        """Rounds and fresh noise with the smallest predicted error against single parties, in real numbers, of a few choices.
+
+        Fresh noise before every send is what makes rounding harmless; without it local DP is all that could be claimed.
+        """
+        gap = spectral_gap(wish.graph)
+        trials = [
+            calibrate(
+                Gossip(
+                    wish.graph, rounds=max(2, math.ceil(mixed / gap)), sigma=1.0, refresh=refresh,
+                    sensitivity=wish.task.sensitivity, dimension=wish.task.dimension,
+                ),
+                wish.epsilon,
+                wish.delta,
+            )
+            for mixed in (1.0, 2.0, 4.0)
+            for refresh in (0.25, 1.0, 4.0)
+        ]  # fmt: skip
+        best = min(trials, key=lambda protocol: expected_error(protocol).rmse)
+        best = best.replace(sigma=rounded_up(best.sigma, DIGITS))
+        return {
+            "kind": cls.kind, "sigma": best.sigma, "grid": _grid(best, wish.delta), "rounds": best.rounds,
+            "refresh": best.refresh, "mixing": best.mixing,
+        }  # fmt: skip
+
+    def least(self) -> dict[str, Any]:
+        terms, protocol = self.study.privacy, self.protocol()
+
+        def stated(sigma: float) -> dict[str, Any]:
+            grid = _grid(protocol.replace(sigma=sigma, grid=None), terms.delta)
+            return dict(self.settings.model_dump(mode="json")) | {"sigma": sigma, "grid": grid}
+
+        def meets(sigma: float) -> bool:
+            found = self.with_settings(stated(sigma)).worst_epsilon(terms.colluders, terms.delta)
+            return found <= terms.epsilon
+
+        return stated(least_noise(meets, self.settings.sigma))
+
+
+def _grid(protocol: Gossip, delta: float) -> float:
+    from netdp.families.gossip.account.grid import wire_grid
+
+    return min(wire_grid(protocol, delta), 1.0)

@@ -1,1 +1,0 @@
-"""Seed 001, the replication report: Figures 1 to 7."""
