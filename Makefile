@@ -47,8 +47,10 @@ lint: $(VENV)/.dev
 types: $(VENV)/.dev
 	$(BIN)/mypy
 
+# A few tests of real processes or browsers that fail beside others are repeated alone (tests/repeat.py says why).
 tests: $(VENV)/.dev
-	$(BIN)/python -m pytest -n $(WORKERS) --dist=worksteal --durations=8
+	@rm -f .pytest_cache/v/cache/lastfailed
+	$(BIN)/python -m pytest -n $(WORKERS) --dist=worksteal --durations=8 || $(BIN)/python tests/repeat.py $$?
 
 # What depends on rounding, once more as on another processor: other linear algebra kernels, fewer vector instructions.
 # Not the walks on the complete graph, heaps and searches for noise: sums of positive terms and bisections, held to
