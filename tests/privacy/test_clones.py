@@ -348,6 +348,123 @@ def test_cells_add_up_and_are_named():
     assert counted.weight @ counted.symbol == pytest.approx(symbol, rel=5e-3)
 
 
+@pytest.mark.parametrize("domain", [3, 5])
+def test_a_crowd_with_blanks_against_the_sum_over_all_counts(domain):
+    """E(Z₁ + … + Z_n)₊/n over how many uniform draws there are, of others who are there with different probabilities."""
+    epsilon0, groups = 1.2, [(3, 0.9), (2, 0.4), (4, 0.15)]
+    e, eps = math.exp(epsilon0), np.linspace(0, 1.1, 7)
+    made = clones.of_response(domain, epsilon0)
+    gamma = domain * made["p"]
+    drawn = np.ones(1)
+    for count, keep in groups:
+        for _ in range(count):
+            drawn = np.append(drawn, 0.0) * (1 - gamma * keep) + np.insert(drawn, 0, 0.0) * gamma * keep
+    exact = np.zeros(len(eps))
+    for number, chance in enumerate(drawn):
+        T = number + 1
+        for a in range(T + 1):
+            for b in range(T - a + 1):
+                c = T - a - b
+                ways = math.comb(T, a) * math.comb(T - a, b) * (1 - 2 / domain) ** c / domain ** (a + b)
+                score = (e * a + b + c - np.exp(eps) * (a + e * b + c)) / (e + domain - 1) * domain / T
+                exact += chance * ways * np.maximum(score, 0)
+    found = Heap.of(0, epsilon0, crowd=groups, **made).deltas(eps)
+    assert (found >= exact * (1 - 1e-12)).all()
+    assert found == pytest.approx(exact, rel=1e-8)
+
+
+def test_bins_put_together_are_above_and_near(monkeypatch):
+    """Formula pin: on nodes e^(−0.02 j) of w the mean of w is kept but for 10⁻¹¹ of a step; δ is then a chord above itself."""
+    made = clones.of_response(4, 1.0)
+    together = Heap.of(999, 1.0, **made)
+    monkeypatch.setattr(clones, "_MANY", 10**9)
+    apart = Heap.of(999, 1.0, **made)
+    assert len(together.cells.which) < len(apart.cells.which) / 3
+    eps = np.linspace(0.01, 0.2, 9)
+    ratio = together.deltas(eps) / apart.deltas(eps)
+    assert (ratio >= 1 - 1e-12).all()
+    assert (ratio <= 1.06).all()
+    assert together.epsilon(1e-6) == pytest.approx(apart.epsilon(1e-6), rel=1e-3)
+    rng = np.random.default_rng(0)
+    which, weight, w = np.sort(rng.integers(0, 5, 200)), rng.random(200), rng.uniform(0.3, 1.0, 200)
+    place, mass, node = clones.on_nodes(which, weight, w)
+    step = 1 - math.exp(-0.02)
+    for size in range(5):
+        held, before = place == size, which == size
+        assert mass[held].sum() == pytest.approx(weight[before].sum(), rel=1e-12)
+        added = mass[held] @ node[held] - weight[before] @ w[before]
+        assert 0.5e-11 * step * 0.3 * weight[before].sum() < added < 2e-11 * step * weight[before].sum()
+    assert np.log(node) / 0.02 == pytest.approx(np.round(np.log(node) / 0.02), abs=1e-9)
+
+
+def unary(domain, own, other):
+    """The law of a row of bits, the bit of x set with probability `own`, others with `other`."""
+    rows = list(itertools.product((0, 1), repeat=domain))
+
+    def law(x):
+        chances = [own if i == x else other for i in range(domain)]
+        return tuple(math.prod(c if bit else 1 - c for c, bit in zip(chances, row, strict=True)) for row in rows)
+
+    return law
+
+
+@pytest.mark.parametrize(("own", "other"), [(Fraction(2, 3), Fraction(1, 3)), (Fraction(1, 2), Fraction(1, 5))])
+@pytest.mark.parametrize("n", [2, 3])
+def test_total_variation_all_data(own, other, n):
+    """Unary encoding, both ways, of three values: all data of two and three users."""
+    law, ratio = unary(3, own, other), own * (1 - other) / (other * (1 - own))
+    heap = Heap.of(n - 1, math.log(ratio), **clones.of_variation(float(own - other), math.log(ratio)))
+    worse, closest = Heap.of(n - 1, math.log(ratio)), math.inf
+    for grow in (Fraction(1), Fraction(5, 4), Fraction(3, 2), Fraction(2), Fraction(5, 2), Fraction(7, 2)):
+        worst = max(
+            heap_delta([law(x) for x in data], (law(0), law(1)), grow)
+            for data in itertools.combinations_with_replacement(range(3), n - 1)
+        )
+        bound = heap.deltas(math.log(grow))[0]
+        assert worst <= Fraction(bound) + Fraction(1, 10**14)
+        assert bound < worse.deltas(math.log(grow))[0]
+        closest = min(closest, bound / float(worst)) if worst else closest
+    assert closest < 1.2
+
+
+def test_any_randomizer_is_no_worse_than_its_total_variation_says():
+    """Random ε₀-DP laws on four symbols: δ of the blanket E(ΣZ)₊/n is below that of the three-point randomizer."""
+    rng = np.random.default_rng(3)
+    e = 3.0
+    for _ in range(25):
+        one = rng.dirichlet(np.ones(4))
+        two = one * rng.uniform(1 / e, e, 4) ** 0.9
+        two = np.append(two / two.sum(), 0)[:4]
+        if max((one / two).max(), (two / one).max()) > e:
+            continue
+        floor = np.maximum(one, two) / e
+        heap = Heap.of(2, math.log(e), **clones.of_variation(float(np.maximum(one - two, 0).sum()), math.log(e)))
+        for grow in (1.0, 1.2, 1.6, 2.4):
+            values = np.append((one - grow * two) / floor, 0.0)
+            chances = np.append(floor, 1 - floor.sum())
+            exact = sum(
+                math.prod(chances[i] for i in drawn) * max(sum(values[i] for i in drawn), 0.0) / 3
+                for drawn in itertools.product(range(5), repeat=3)
+            )
+            assert exact <= heap.deltas(math.log(grow))[0] * (1 + 1e-9) + 1e-12
+
+
+def test_total_variation_is_not_less_than_is_stated():
+    """Formula pin: q = η/(1 − e^−ε₀), the others e^−ε₀ of all that the victim's report may be; nothing from tanh(ε₀/2) on."""
+    for epsilon0 in (0.1, 1.0, 5.0):
+        eta = 0.4 * math.tanh(epsilon0 / 2)
+        made = clones.of_variation(eta, epsilon0)
+        q = eta / (1 - math.exp(-epsilon0))
+        assert made["q"] == pytest.approx(q, rel=1e-12)
+        assert made["q"] * (1 - math.exp(-epsilon0)) >= eta * (1 - 1e-15)
+        assert made["p"] == pytest.approx(q * math.exp(-epsilon0), rel=1e-12)
+        assert made["blank"] == pytest.approx((1 - q * (1 + math.exp(-epsilon0))) * math.exp(-epsilon0), rel=1e-12)
+        assert clones.of_variation(math.tanh(epsilon0 / 2), epsilon0) == {}
+        binary = clones.of_response(2, epsilon0)
+        assert binary == {}
+    assert clones.of_response(5, math.log(4)) == pytest.approx({"p": 1 / 8, "q": 1 / 2, "blank": 3 / 8})
+
+
 def test_approximate_brute_force():
     """A response that betrays itself with probability δ₀: the truth over all data is below."""
     e, leak = Fraction(2), Fraction(1, 50)
@@ -407,9 +524,9 @@ def test_what_lies_outside_the_bins_is_lost(monkeypatch):
     heap, eps = Heap.of(200, 1.0), np.array([0.05, 0.2])
     more = dataclasses.replace(heap, cells=heap.cells._replace(missing=heap.cells.missing + 1e-3))
     assert more.hidden(eps) - heap.hidden(eps) == pytest.approx(1e-3 * heap.local(eps), rel=1e-9, abs=0.0)
-    whole = clones.blank_cells(100, 1.0, 0.1, 0.3, 0, 0.7)
+    whole = clones.blank_cells(Law.binomial(100, 0.5), 0.1, 0.3, 0, 0.7)
     monkeypatch.setattr(clones, "_LIGHT", 1e-3)
-    lighter = clones.blank_cells(100, 1.0, 0.1, 0.3, 0, 0.7)
+    lighter = clones.blank_cells(Law.binomial(100, 0.5), 0.1, 0.3, 0, 0.7)
     assert len(lighter.weight) < len(whole.weight)
     assert lighter.missing - whole.missing == pytest.approx(
         whole.weight.sum() - lighter.weight.sum(), rel=1e-9, abs=0.0

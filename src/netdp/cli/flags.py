@@ -48,7 +48,8 @@ _KINDS: dict[str, Any] = {
     "contributions": int, "domain": int, "response": str, "gamma": float, "sender": str, "release": str, "noise": str,
     "closing": bool, "spread": str, "attempts": int, "absent": str, "grid": float, "dimension": int, "groups": int,
     "aggregate": str, "unit": str, "sampling": float, "max_records": int, "records": int, "momentum": float, "average": str,
-    "reach": float, "centre": float, "epsilon0": float, "delta0": float, "reporting": str, "outages": float,
+    "reach": float, "centre": float, "epsilon0": float, "delta0": float, "values": int, "variation": float, "reporting": str,
+    "outages": float,
     "crashes": float, "lost": float, "cover": int, "bundles": int, "laziness": float,
 }  # fmt: skip
 

@@ -40,6 +40,13 @@ def run_trial(settings: RunSettings) -> Outcome | TrainingOutcome:
     if domain is not None:
         values, source = _labels(settings, protocol.n, domain, seed)
         return run_and_account(protocol, values, seed, bounds, None, observers, settings.delta, source)
+    if (domain := getattr(protocol, "values", None)) is not None:  # reports of randomized response
+        if bounds is not None:
+            raise InvalidValue(
+                f"--bounds is about numbers; with --domain {domain} values are labels, leave one of the two out"
+            )
+        values, source = _labels(settings, protocol.n, domain, seed)
+        return shuffle_and_account(protocol, values, seed, None, observers, settings.delta, source)
     if collectors.handles(protocol) or settings.uniform:
         bounds = bounds or _usual_bounds(protocol, settings)
     values, source = _values(settings, protocol.n, bounds, seed)

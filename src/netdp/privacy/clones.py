@@ -30,6 +30,10 @@ _BIN = 2e-4  # relative width of a bin of s: moves ε by at most half of that
 
 _BIN_TOTAL, _BIN_BLANK = 2e-3, 1e-3  # the same, of T and of s, where blanks are counted
 
+_MANY = 4000  # more bins than these are put together, those of one s …
+
+_NODE, _UP = 0.02, 1e-11  # … at log-steps of w; more than the rounding of a share of such a step
+
 _OUTSIDE_BLANK, _LIGHT = 1e-24, 1e-26  # and there windows are narrower, and cells lighter than this are not looked into
 
 
@@ -130,9 +134,8 @@ def symbol_cells(law: Law, symbol: float) -> Cells:
     return Cells(first + 1, np.arange(len(first)), mass * symbol, np.ones(len(first)), law.outside, relative)
 
 
-def blank_cells(others: int, keep: float, p: float, nu: float, sure: int, symbol: float) -> Cells:
-    """Bins of the number T of elements in the heap and, within each, of the number s of symbols."""
-    total = Law.binomial(others, keep * (2 * p + nu), _OUTSIDE_BLANK)
+def blank_cells(total: Law, p: float, nu: float, sure: int, symbol: float) -> Cells:
+    """Bins of the number T of elements in the heap, `total` and `sure` together, and in each of the number s of symbols."""
     T, _, mass = total.bins(_BIN_TOTAL, sure + 1)
     T = T + sure
     rest, missing, steps = 1 - symbol, total.outside, 0
@@ -153,8 +156,32 @@ def blank_cells(others: int, keep: float, p: float, nu: float, sure: int, symbol
     heavy = weight > _LIGHT
     missing += float(weight[~heavy].sum())
     every, which = np.unique(size[heavy], return_inverse=True)
-    relative = 16 * UNIT * (total.steps + steps + 64)
-    return Cells(every, which.astype(np.int64), weight[heavy], w[heavy], missing, relative)
+    which, weight, w = which.astype(np.int64), weight[heavy], w[heavy]
+    if len(which) > _MANY:
+        which, weight, w = on_nodes(which, weight, w)
+    relative = 16 * UNIT * (total.steps + steps + len(T) + 64)
+    return Cells(every, which, weight, w, missing, relative)
+
+
+def on_nodes(which: IntArray, weight: FloatArray, w: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Bins of one size put together at few values of w, each between the two next to it so that the mean of w stays.
+
+    δ is the largest of functions that are linear in w, hence convex: the chord that this reads it along lies above it. The part of
+    the upper value is rounded up, as δ grows with w.
+
+    >>> which, weight, w = on_nodes(np.array([7]), np.array([1.0]), np.array([0.985]))
+    >>> which.tolist(), f"{weight @ w:.9f}"
+    ([7, 7], '0.985000000')
+    """
+    node = np.floor(-np.log(w) / _NODE)
+    node = np.maximum(node - (np.exp(-_NODE * node) < w), 0.0)
+    upper, lower = np.exp(-_NODE * node), np.exp(-_NODE * (node + 1))
+    share = np.clip((w - lower) / (upper - lower) + _UP, 0.0, 1.0)
+    most = int(node.max(initial=0.0)) + 2
+    key = np.concatenate([which * most + node.astype(np.int64), which * most + node.astype(np.int64) + 1])
+    keys, place = np.unique(key, return_inverse=True)
+    together = np.bincount(place, weights=np.concatenate([weight * share, weight * (1 - share)]))
+    return keys // most, together, np.exp(-_NODE * (keys % most))
 
 
 _LARGEST_EPSILON0 = 600.0
@@ -197,6 +224,38 @@ def _checked_heap(others: int, epsilon0: float, makeup: dict[str, Any]) -> Heap:
         if name not in known:
             raise InvalidValue(f"a heap knows no {name!r}; it is made of {', '.join(known)}")
     return Heap.of(others, epsilon0, **makeup)
+
+
+def of_response(domain: int, epsilon0: float) -> dict[str, float]:
+    """What a heap of L-ary randomized responses is made of, for `Heap.of`: p, q and the blanks of the other L − 2 values.
+
+    With two values nothing: binary response is what every ε₀-DP randomizer is taken for.
+
+    >>> made = of_response(4, math.log(5))                       # 5/8 the own value, 1/8 each other one
+    >>> [round(made[name], 6) for name in ("p", "q", "blank")]
+    [0.125, 0.625, 0.25]
+    """
+    if domain == 2:
+        return {}
+    down = math.exp(-epsilon0)
+    every = 1 + (domain - 1) * down
+    return {"p": down / every, "q": 1 / every, "blank": (domain - 2) * down / every}
+
+
+def of_variation(variation: float, epsilon0: float) -> dict[str, float]:
+    """The same of any ε₀-DP randomizer whose laws are at most so far apart in total variation (docs/proofs/shuffle.md#variation).
+
+    Binary response is the worst, of tanh(ε₀/2); from there on this says nothing.
+
+    >>> made = of_variation(0.2, math.log(3))
+    >>> [round(made[name], 6) for name in ("p", "q", "blank")]
+    [0.1, 0.3, 0.2]
+    """
+    down = math.exp(-epsilon0)
+    q = variation / -math.expm1(-epsilon0) * (1 + 8 * UNIT)
+    if not q * (1 + down) < 1 - 1e-12:
+        return {}
+    return {"p": q * down, "q": q, "blank": (1 - q - q * down) * down}
 
 
 def response_loss(domain: int, gamma: float) -> float:
@@ -279,7 +338,7 @@ class Heap:
         sure, sure_p : so many elements that are in the heap anyway, and the probability of each symbol in them; p and q
             must then be the randomizer's own.
         keep : each of the others is in the heap with this probability, independently, and is revealed otherwise.
-        crowd : more others, in groups of (how many, their `keep`).
+        crowd : more others, in groups of (how many, their `keep`); with `blank`, of the same randomizer (#crowds).
         blank : probability that another's report is a blank of the same law as the victim's; by default blanks are revealed.
         delta0 : δ₀ of an (ε₀, δ₀) randomizer.
         revealed : the observer is shown which report is the victim's with this probability, drawn independently of everything.
@@ -309,10 +368,6 @@ class Heap:
         tau = delta0 * (1 + 2 * everybody * math.exp(-eps0))
         keep *= 1 - delta0
         cells, coins = NO_CELLS, None
-        if more and blank is not None:
-            raise Unsupported(
-                f"blank = {blank!r} with crowd: only revealed blanks are proved for others in groups; drop blank"
-            )
         if everybody + sure:
             nu = 0.0 if blank is None else min(between("blank", blank, 0.0, (1.0 - 2 * p) * (1 + 1e-15)), 1.0 - 2 * p)
             if blank is None or nu == 0 or symbol == 1:
@@ -330,7 +385,10 @@ class Heap:
                         f"sure_p = {sure_p!r} and blank = {blank!r} do not match: symbols and blanks must be in the "
                         f"proportion p : blank = {p:g} : {nu:g} in sure elements, too; drop blank to have blanks revealed"
                     )
-                cells = blank_cells(others, keep, p, nu, sure, symbol)
+                total = Law.binomial(others, keep * (2 * p + nu), _OUTSIDE_BLANK)
+                for count, share in more:
+                    total = sum_of(total, Law.binomial(count, share * (2 * p + nu), _OUTSIDE_BLANK))
+                cells = blank_cells(total, p, nu, sure, symbol)
             coins = Coins.of(cells.sizes)
         revealed = between("revealed", revealed, 0.0, 1.0)
         return cls(eps0, q, coins, cells, tau, delta0, revealed)

@@ -300,12 +300,18 @@ def predicted(protocol: Protocol) -> ExpectedError | str:
     return found
 
 
+def shares(protocol: Protocol) -> str:
+    """Of what a curator of randomized responses estimates the shares."""
+    k = getattr(protocol, "values", None)
+    return "yes and no" if k in (None, 2) else f"{k} values"
+
+
 def error_words(protocol: Protocol, error: ExpectedError | str) -> str:
     """One line for a terminal."""
     if isinstance(error, str):
         return f"predicted error of the answer: {error}"
     if protocol.roles:
-        what = "of the shares of yes and no, by randomized response"
+        what = f"of the shares of {shares(protocol)}, by randomized response"
     elif hasattr(protocol, "domain"):
         what = f"root mean square over the shares of {protocol.domain} values, L2"
     else:
@@ -337,7 +343,7 @@ def at_the_same_privacy(
     n, mu = protocol.n, float(gaussian_mu(epsilon, delta))
     if not mu > 0:  # at δ = 0 no Gaussian noise is enough
         return None
-    cells = 2 if protocol.roles else getattr(protocol, "domain", None)
+    cells = (getattr(protocol, "values", None) or 2) if protocol.roles else getattr(protocol, "domain", None)
     if cells is not None:
         try:
             local = math.sqrt(RandomizedResponse(int(cells), epsilon).squared_error(n))

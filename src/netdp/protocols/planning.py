@@ -525,9 +525,10 @@ def trade_off(
 def baselines(plan: Plan, epsilons: FloatArray) -> dict[str, FloatArray]:
     """Errors of local DP and of a trusted curator at other ε, from those at the plan's."""
     mu = np.asarray(gaussian_mu(epsilons, plan.delta))
-    if plan.protocol.roles:  # shuffled reports: the shares of yes and no
-        local = np.sqrt([RandomizedResponse(2, float(e)).squared_error(plan.protocol.n) for e in epsilons])
-        return {"local DP": local, "trusted curator": math.sqrt(2) / (plan.protocol.n * mu)}
+    if plan.protocol.roles:  # shuffled reports: the shares of yes and no, or of k values
+        k = getattr(plan.protocol, "values", None) or 2
+        local = np.sqrt([RandomizedResponse(k, float(e)).squared_error(plan.protocol.n) for e in epsilons])
+        return {"local DP": local, "trusted curator": math.sqrt(2 * (k - 1)) / (plan.protocol.n * mu)}
     asked = plan.worst_epsilon(plan.best) if plan.epsilon is None else plan.epsilon
     at = float(gaussian_mu(asked, plan.delta)) if plan.target is None else plan.target.mu
     laws = {"Gaussian": at / mu, "Laplace": asked / epsilons}

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from netdp.errors import InvalidValue, Unsupported
 from netdp.mechanisms.laplace import Laplace
+from netdp.mechanisms.responses import RandomizedResponse
 from netdp.numerics.arrays import FloatArray, IntArray
 from netdp.numerics.values import held, party_values
 from netdp.protocols.base import Protocol
@@ -91,7 +92,7 @@ def simulate(
     same options and the same bits. Shuffles randomize every value before it is sent and give what the curator collects.
 
     mechanism   of a shuffle: the randomizer, no less private than the protocol's ε₀; by default Laplace noise on numbers within
-             `bounds`
+             `bounds`, or randomized response of labels 0 … k−1 where the protocol states k `values`
     bounds   the public set that values come from, into which they are clipped: (lo, hi) for every coordinate, or a radius
              around 0. It must be no wider than the protocol's `sensitivity`, on which every guarantee rests. Without bounds
              values are taken as they are, and refused if two of them are further apart than that.
@@ -135,7 +136,14 @@ def simulate(
 def _collected(
     protocol: Any, values: npt.ArrayLike, seed: int, bounds: Any, mechanism: Any, options: dict[str, Any]
 ) -> Any:
-    """Reports that a mechanism randomizes; without one, numbers of a public interval with Laplace noise."""
+    """Reports that a mechanism randomizes; without one, numbers of a public interval with Laplace noise.
+
+    A protocol that states how many values its randomized response has takes labels, and needs neither.
+    """
+    if mechanism is None and bounds is None and (domain := getattr(protocol, "values", None)) is not None:
+        mechanism = RandomizedResponse(domain, protocol.epsilon0)
+        if getattr(protocol, "reporting", "all") == "single":
+            options = {"null": 0} | options
     if mechanism is not None:
         if bounds is not None:
             raise InvalidValue(f"bounds={bounds!r}: the mechanism knows the values it takes; leave one of the two out")

@@ -16,7 +16,9 @@ from rich.text import Text
 
 from netdp.errors import NetdpError, Unsupported
 from netdp.learn.tables import DataTable
+from netdp.mechanisms.base import Mechanism
 from netdp.mechanisms.laplace import Laplace
+from netdp.mechanisms.responses import RandomizedResponse
 from netdp.models.linear import Logistic
 from netdp.models.parties import LogisticParties, ModelParties, accuracy
 from netdp.numerics.arrays import FloatArray, jsonable
@@ -158,28 +160,38 @@ def shuffle_and_account(
     protocol: Protocol,
     values: Any,
     seed: int,
-    bounds: tuple[float, float],
+    bounds: tuple[float, float] | None,
     observers: Any,
     delta: float,
     source: str,
 ) -> Outcome:
-    """Randomize numbers of an interval by Laplace noise, shuffle them and let the curator estimate the mean."""
-    low, high = bounds
+    """Randomize values, shuffle them and let the curator estimate: numbers of an interval, or without one labels."""
     done = simulate(protocol, values, seed, bounds=bounds)
-    mechanism = Laplace.interval(low, high, protocol.epsilon0)  # type: ignore[attr-defined]
-    data = np.clip(party_values(values, protocol.n), low, high)
+    answers, epsilon0 = done.estimate, protocol.epsilon0  # type: ignore[attr-defined]
+    mechanism: Mechanism
+    truth: float | FloatArray
+    if bounds is None:  # the protocol knows how many labels there are
+        mechanism = RandomizedResponse(protocol.values, epsilon0)  # type: ignore[attr-defined]
+        data, null = np.asarray(values), 0
+        truth = mechanism.answer(data)
+        realised = float(np.linalg.norm(answers - truth))
+    else:
+        low, high = bounds
+        mechanism, answers = Laplace.interval(low, high, epsilon0), answers[:1]
+        data, null = np.clip(party_values(values, protocol.n), low, high), [(low + high) / 2]
+        truth = float(data.mean())
+        realised = abs(float(answers[0]) - truth)
     options: dict[str, Any] = {}
     if getattr(protocol, "reporting", "all") == "single":
-        options["null"] = [(low + high) / 2]
+        options["null"] = null
     loss, after = None, "stated before the run: where reports went is nobody's knowledge"
     if (pattern := getattr(done, "pattern", None)) is not None:
         loss, after = account(protocol, observers, transcript=pattern), "for the faults that really occurred"
-    truth = float(data.mean())
     return Outcome(
         protocol,
-        done.estimate[:1],
+        answers,
         truth,
-        abs(float(done.estimate[0]) - truth),
+        realised,
         _predicted(protocol, data, mechanism=mechanism, **options),
         done.messages,
         account(protocol, observers) if loss is None else loss,

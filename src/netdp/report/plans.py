@@ -21,7 +21,7 @@ from rich.text import Text
 from netdp.numerics.arrays import Progress
 from netdp.privacy.wording import readable
 from netdp.protocols.accuracy import ExpectedError
-from netdp.protocols.answers import Answer
+from netdp.protocols.answers import Answer, shares
 from netdp.protocols.links import DISTANCES, PUBLIC, LinkAdvice, LinkCost
 from netdp.protocols.planning import Option, Plan, TradeOffLine, baselines, trade_off
 from netdp.report.charts import below, log_axis
@@ -371,7 +371,7 @@ def shuffle_table(plan: Plan) -> RenderableType:
     table.add_row("a trusted shuffler", readable(plan.uniform))
     table.add_row("a trusted sampler of √n reports", readable(plan.sampled))
     table.add_row("local DP (no shuffling)", readable(p.epsilon0))
-    table.add_row("predicted error, of the shares of yes and no", readable(plan.best.rmse), style="dim")
+    table.add_row(f"predicted error, of the shares of {shares(p)}", readable(plan.best.rmse), style="dim")
     table.add_row("the same by a trusted curator at this ε", readable(plan.curator_rmse), style="dim")
     sure = "exact" if plan.mixed.method == "exact" else "proved by a spectral bound"
     lazy = f", laziness={p.laziness:g}" if p.laziness else ""

@@ -58,6 +58,8 @@ def _model(command: str, name: str, way: Way) -> type[Settings]:
     # a curator has nothing to record but what it collects
     base = stated or bases.get(command) or (RunSettings if getattr(protocols, way.protocol).roles else RecordSettings)
     fields: dict[str, Any] = plan_fields(way) if command == "plan" else protocol_fields(way)
+    if command == "simulate":  # --values is a file of values there, whatever else a protocol calls so
+        fields = {name: field for name, field in fields.items() if name != "values"}
     model: type[Settings] = create_model(f"{command} {name}", __base__=base, **fields)
     model.way = way  # type: ignore[attr-defined]
     return model

@@ -12,6 +12,7 @@ import pytest
 from netdp import graphs
 from netdp.errors import InvalidValue, Unsupported
 from netdp.families.shuffle.account import hiding, relay
+from netdp.families.shuffle.account.randomizer import Randomizer
 from netdp.families.shuffle.account.relay import covered, overflow, overflows
 from netdp.privacy import ProfileCurve
 from netdp.protocols import RelayedShuffle, Shuffle
@@ -245,7 +246,7 @@ def test_bundles_on_average_over_all_traffic():
             total += p * q * truth({key: mass for key, mass in places.items() if mass}, 3)
     assert squared <= relay.contraction(protocol) ** 2 * 9
     ways = relay.before(protocol)
-    said = np.min([way.deltas(way.heap(E0, 0.0), EPSILONS) for way in ways], axis=0)
+    said = np.min([way.deltas(way.heap(Randomizer(E0)), EPSILONS) for way in ways], axis=0)
     assert (said >= total).all()
 
 
@@ -281,7 +282,7 @@ def test_the_overflow_is_as_printed():
 def test_what_moved_labels_add_is_as_printed():
     """δ + moved·(e^ε − 1 + 2δ_local), and never more than the report alone."""
     still, moved = (hiding.Hiding(1.0, 0.05, np.full(300, 0.5), share) for share in (0.0, 1e-4))
-    heap, eps = still.heap(1.0, 0.0), np.array([0.05, 0.2, 0.5])
+    heap, eps = still.heap(Randomizer(1.0)), np.array([0.05, 0.2, 0.5])
     local = np.maximum(-np.expm1(eps - 1.0), 0.0) / (1 + math.exp(-1.0))
     expected = still.deltas(heap, eps) + 1e-4 * (np.expm1(eps) + 2 * local)
     assert moved.deltas(heap, eps) == pytest.approx(np.minimum(expected, local), rel=1e-12, abs=0.0)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from netdp import graphs
+from netdp.families.shuffle.account.randomizer import Randomizer
 from netdp.families.shuffle.account.shuffling import _weights, least_deltas, single_deltas
 from netdp.families.shuffle.error import largest_error
 from netdp.privacy.clones import Heap
@@ -25,29 +26,24 @@ def laws_of(protocol):
     return np.linalg.matrix_power(protocol.transition.toarray(), protocol.rounds)
 
 
-def truth(laws, victim):
+def truth(laws, victim, response=RESPONSE):
     """True δ, the worst over the others' values and the null value: every place of every report enumerated."""
-    n = len(laws)
+    n, k = len(laws), len(response)
     worst = np.zeros(len(EPSILONS))
-    for others in itertools.product((0, 1), repeat=n - 1):
-        for null in (0, 1):
+    for others in itertools.product(range(k), repeat=n - 1):
+        for null in range(k):
             sides = []
             for x in (0, 1):
                 data = [*others[:victim], x, *others[victim:]]
-                out = np.zeros(2**n)
+                out = np.zeros(k**n)
                 for places in itertools.product(range(n), repeat=n):
                     chance = math.prod(laws[u, i] for u, i in enumerate(places))
                     if chance == 0:
                         continue
-                    ones = np.array(
-                        [
-                            np.mean([RESPONSE[data[u], 1] for u in range(n) if places[u] == i] or [RESPONSE[null, 1]])
-                            for i in range(n)
-                        ]
-                    )
                     part = np.ones(1)
-                    for one in ones:
-                        part = np.concatenate([part * (1 - one), part * one])
+                    for i in range(n):
+                        held = [response[data[u]] for u in range(n) if places[u] == i] or [response[null]]
+                        part = np.outer(np.mean(held, axis=0), part).ravel()
                     out += chance * part
                 sides.append(out)
             grow = np.exp(EPSILONS)[:, None]
@@ -56,10 +52,10 @@ def truth(laws, victim):
     return worst
 
 
-def before_averaging(laws, victim, held=1):
-    """E_N E (Σ a_i Y_i − (γ − 1))₊ in full, a_i = p_u(i)/(held + N_i)."""
+def before_averaging(laws, victim, held=1, k=2):
+    """E_N E (Σ a_i Y_i − (γ − 1))₊ in full, a_i = p_u(i)/(held + N_i), of k-ary response."""
     n, e = len(laws), math.exp(E0)
-    p = 1 / (e + 1)
+    p = 1 / (e + k - 1)
     total = np.zeros(len(EPSILONS))
     for places in itertools.product(range(n), repeat=n - 1):
         rows = np.delete(laws, victim, axis=0)
@@ -69,8 +65,8 @@ def before_averaging(laws, victim, held=1):
         weights = laws[victim] / (held + np.bincount(places, minlength=n))
         for j, eps in enumerate(EPSILONS):
             gamma = math.exp(eps)
-            values, law = [e - gamma, 1 - gamma * e, 0.0], [p, p, 1 - 2 * p]
-            for draw in itertools.product(range(3), repeat=n):
+            values, law = [e - gamma, 1 - gamma * e, 0.0, 1 - gamma], [p, p, 1 - k * p, (k - 2) * p]
+            for draw in itertools.product(range(3 if k == 2 else 4), repeat=n):
                 x = sum(a * (values[k] - 1 + gamma) for a, k in zip(weights, draw, strict=True)) - (gamma - 1)
                 if x > 0:
                     total[j] += chance * math.prod(law[k] for k in draw) * x
@@ -84,9 +80,36 @@ def test_never_below_the_truth(graph, rounds):
         real = truth(laws, victim)
         assert (real <= before_averaging(laws, victim) + 1e-12).all()
         places = [(1, p, float(np.delete(laws, victim, axis=0)[:, i].sum())) for i, p in enumerate(laws[victim])]
-        bound = single_deltas(places, E0, EPSILONS)
+        bound = single_deltas(places, Randomizer(E0), EPSILONS)
         assert (before_averaging(laws, victim)[1:] <= bound[1:] + 1e-12).all()
         assert (real <= bound + 1e-12).all()
+
+
+def test_of_k_ary_responses():
+    """The same of three values on three users, and with the total variation alone."""
+    response = (np.full((3, 3), 1.0) + 2 * np.eye(3)) / 5
+    laws = laws_of(Shuffle(graphs.complete(3), 3, E0, reporting="single"))
+    real, full = truth(laws, 0, response), before_averaging(laws, 0, k=3)
+    assert (real <= full + 1e-12).all()
+    places = [(1, p, float(laws[1:, i].sum())) for i, p in enumerate(laws[0])]
+    bound, apart, any_ = (
+        single_deltas(places, randomizer, EPSILONS)
+        for randomizer in (Randomizer(E0, values=3), Randomizer(E0, variation=2 / 5), Randomizer(E0))
+    )
+    assert (full[1:] <= bound[1:] + 1e-12).all()
+    for one in (bound, apart, any_):
+        assert (real <= one + 1e-12).all()
+    large = [
+        single_deltas([(1000, 0.001, 0.999)], randomizer, [0.05, 0.08])
+        for randomizer in (
+            Randomizer(1.0, values=8),
+            Randomizer(1.0, variation=math.expm1(1) / (math.e + 7)),
+            Randomizer(1.0),
+        )
+    ]
+    assert (large[0] <= large[1]).all()
+    assert (large[1] < large[2] / 10).all()
+    assert single_deltas(places, Randomizer(E0, values=2), EPSILONS).tolist() == any_.tolist()
 
 
 def test_a_weight_that_is_too_small_would_be_unsound():
@@ -123,14 +146,14 @@ def test_hubs_do_not_spoil_it():
 
 def test_more_others_or_a_wider_spread_never_hurt():
     eps = np.array([0.05, 0.1, 0.2])
-    base = single_deltas([(500, 0.002, 1.0)], 1.0, eps)
-    assert (single_deltas([(500, 0.002, 2.0)], 1.0, eps) < base).all()
-    assert (single_deltas([(500, 0.002, 0.0)], 1.0, eps) > base).all()
-    assert (single_deltas([(1000, 0.001, 1.0)], 1.0, eps) < base).all()
-    alone = single_deltas([(1, 1.0, 0.0)], 1.0, eps)
+    base = single_deltas([(500, 0.002, 1.0)], Randomizer(1.0), eps)
+    assert (single_deltas([(500, 0.002, 2.0)], Randomizer(1.0), eps) < base).all()
+    assert (single_deltas([(500, 0.002, 0.0)], Randomizer(1.0), eps) > base).all()
+    assert (single_deltas([(1000, 0.001, 1.0)], Randomizer(1.0), eps) < base).all()
+    alone = single_deltas([(1, 1.0, 0.0)], Randomizer(1.0), eps)
     assert alone == pytest.approx(Heap.of(0, 1.0).deltas(eps))
-    assert single_deltas([(500, 0.002, 1.0)], 1.0, [1.0, 2.0]).tolist() == [0.0, 0.0]
-    assert np.isfinite(single_deltas([(500, 0.002, 1.0)], 300.0, eps)).all()
+    assert single_deltas([(500, 0.002, 1.0)], Randomizer(1.0), [1.0, 2.0]).tolist() == [0.0, 0.0]
+    assert np.isfinite(single_deltas([(500, 0.002, 1.0)], Randomizer(300.0), eps)).all()
 
 
 def test_at_equal_epsilon_all_is_still_better():

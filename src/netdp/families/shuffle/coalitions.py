@@ -12,10 +12,9 @@ claimed, and the coalition of largest p stands beside it.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,8 @@ import numpy.typing as npt
 
 from netdp.families.shuffle.account.hiding import groups
 from netdp.families.shuffle.account.mixing import one_digit_up
-from netdp.families.shuffle.account.shuffling import REFERENCES, drawn_once, statements
+from netdp.families.shuffle.account.randomizer import Randomizer
+from netdp.families.shuffle.account.shuffling import REFERENCES, statements
 from netdp.families.shuffle.protocol import FaultyShuffle, RelayedShuffle, Shuffle
 from netdp.graphs.certificate import RETURNS_FAILURE
 from netdp.numerics.arrays import UNIT, FloatArray, Progress
@@ -60,17 +60,17 @@ def own_loss(protocol: Any, found: Found | None) -> Guarantee:
     """The loss of a report by itself, and the coalition to whom somebody is most likely to hand it first."""
     loss = local(protocol)
     assert isinstance(loss, Guarantee)
-    return dataclasses.replace(
+    return replace(
         loss,
         claim=Claim.UPPER,
-        assumptions=(drawn_once(protocol) + "; whatever happens to it afterwards, nobody learns more",),
+        assumptions=(Randomizer.of(protocol).words + "; whatever happens to it afterwards, nobody learns more",),
         references=(*loss.references, REFERENCE),
         found=found,
     )
 
 
 def first_hop(protocol: Any, colluders: int) -> Found:
-    """The user and the f others to whom its first hop leads most often; binary response attains the profile."""
+    """The user and the f others to whom its first hop leads most often; the report's own profile is attained."""
     P = protocol.transition.tocsr()
     best, target = -1.0, 0
     members: tuple[int, ...] = ()
@@ -83,11 +83,10 @@ def first_hop(protocol: Any, colluders: int) -> Found:
         if chance > best:
             best, target, members = chance, u, tuple(sorted(int(w) for w in to[away][order]))
     e0 = protocol.epsilon0
-    height = (
-        best * math.tanh(e0 / 2) * (1 - 64 * UNIT)
-    )  # (e^ε₀ − e^ε)/(e^ε₀ + 1) is a chord in e^ε: the curve is read exactly
+    randomizer = Randomizer.of(protocol)
+    height = best * randomizer.distance * (1 - 64 * UNIT)  # the profile is a chord in e^ε: the curve is read exactly
     curve = ProfileCurve([0.0, e0], [height, 0.0]) if e0 > 0 else ProfileCurve([0.0], [0.0])
-    note = f"its first hop leads to them with probability {best:.3g}, for binary randomized response"
+    note = f"its first hop leads to them with probability {best:.3g}, for {randomizer.worst}"
     return Found(Observers(members, ("curator",)), target, curve, attained=True, note=note)
 
 
@@ -301,7 +300,7 @@ def coalition_curve(protocol: Shuffle, members: tuple[int, ...], choices: list[C
     tables = [_Rows(protocol, hiding) for hiding in choices]
     eps = np.unique(np.concatenate([[0.0, e0], *(table.knots() for table in tables)]))
     eps = eps[eps <= e0]
-    alone = Heap.of(0, e0, delta0=protocol.delta0).deltas(eps)
+    alone = Randomizer.of(protocol).heap().deltas(eps)
     rows = [np.minimum.accumulate(alone)]
     which = np.zeros((len(tables), n), dtype=np.int64)  # 0: nothing but ε₀
     for k, table in enumerate(tables):
@@ -328,19 +327,19 @@ class _Rows:
         self.least_group, self.revealed_older = _ranked(1 - hiding.least, up=True)
 
     def _heap(self, scale: float) -> Heap:
-        return Heap.of(0, self.protocol.epsilon0, crowd=self._shares(scale), delta0=self.protocol.delta0)
+        return Randomizer.of(self.protocol).heap(crowd=self._shares(scale))
 
     def _shares(self, scale: float) -> tuple[tuple[int, float], ...]:
         return groups(np.clip(self.others * scale * (1 - 1e-15), 0.0, 1.0))
 
     def knots(self) -> FloatArray:
         """ε at which the curves bend."""
-        e0, out = self.protocol.epsilon0, []
+        pure, out = replace(Randomizer.of(self.protocol), delta0=0.0), []
         middle = float(np.median(self.scales))
         for scale in {float(self.scales.max()), middle}:
             shares = self._shares(scale)
             for revealed in {float(np.quantile(self.revealed, q)) for q in (0.0, 0.5)}:
-                out.append(np.asarray(Heap.of(0, e0, crowd=shares, revealed=min(1.0, revealed)).profile().epsilons))
+                out.append(np.asarray(pure.heap(crowd=shares, revealed=min(1.0, revealed)).profile().epsilons))
         return np.concatenate(out)
 
     def deltas(self, eps: FloatArray) -> tuple[npt.NDArray[np.int64], FloatArray]:

@@ -18,25 +18,34 @@ from netdp.mechanisms.responses import RandomizedResponse
 from netdp.protocols.accuracy import ExpectedError, forecasts, predictions
 
 
+def _response(protocol: Shuffle | FaultyShuffle | RelayedShuffle) -> Mechanism:
+    """The randomized response that errors are stated for unless another randomizer is named."""
+    if protocol.variation is not None:
+        raise Unsupported(
+            f"variation={protocol.variation:g} does not say which randomizer it is, and the error depends on it: give mechanism=…"
+        )
+    return RandomizedResponse(protocol.values or 2, protocol.epsilon0)
+
+
 @predictions.register
 def _with_faults(
     protocol: FaultyShuffle, values: npt.ArrayLike | None = None, *, mechanism: Mechanism | None = None
 ) -> ExpectedError:
-    """By default for the answers yes or no, randomized by binary response: the error of the two shares."""
+    """By default for the answers yes or no, or the protocol's k values, by randomized response: the error of all shares."""
     if protocol.crashes:
         raise Unsupported(
             f"crashes = {protocol.crashes:g}: who is heard depends on where the reports are; run it instead: "
             "collect_with_faults of netdp.families.shuffle.simulate"
         )
-    randomizer: Mechanism = RandomizedResponse(2, protocol.epsilon0) if mechanism is None else mechanism
+    randomizer = _response(protocol) if mechanism is None else mechanism
     n = protocol.n
     each = one_over(n, protocol.arrives)
     if values is None:
         if mechanism is not None and not isinstance(mechanism, RandomizedResponse):
             raise InvalidValue("values are needed: how much luck in who is heard matters depends on them")
         deviation = 0.5 * n / (n - 1) if n % 2 == 0 else 0.5 * (n + 1) / n
-        if isinstance(mechanism, RandomizedResponse) and mechanism.domain > 2:
-            deviation = n / (n - 1) * (1 - 1 / mechanism.domain)
+        if isinstance(randomizer, RandomizedResponse) and randomizer.domain > 2:
+            deviation = n / (n - 1) * (1 - 1 / randomizer.domain)
     else:
         deviation = _deviation(randomizer, _one_each(protocol, randomizer, values))
     noise = n * randomizer.squared_error(n) * each
@@ -65,8 +74,8 @@ def one_over(n: int, chance: float) -> float:
 def _relayed(
     protocol: RelayedShuffle, values: npt.ArrayLike | None = None, *, mechanism: Mechanism | None = None
 ) -> ExpectedError:
-    """By default for the answers yes or no, randomized by binary response: the error of the two shares."""
-    randomizer: Mechanism = RandomizedResponse(2, protocol.epsilon0) if mechanism is None else mechanism
+    """By default for the answers yes or no, or the protocol's k values, by randomized response: the error of all shares."""
+    randomizer = _response(protocol) if mechanism is None else mechanism
     if values is not None:
         _one_each(protocol, randomizer, values)
     return ExpectedError(noise=randomizer.squared_error(protocol.n))
@@ -76,8 +85,8 @@ def _relayed(
 def _shuffled(
     protocol: Shuffle, values: npt.ArrayLike | None = None, *, mechanism: Mechanism | None = None, null: Any = None
 ) -> ExpectedError:
-    """By default for the answers yes or no, randomized by binary response: the error of the two shares."""
-    randomizer: Mechanism = RandomizedResponse(2, protocol.epsilon0) if mechanism is None else mechanism
+    """By default for the answers yes or no, or the protocol's k values, by randomized response: the error of all shares."""
+    randomizer = _response(protocol) if mechanism is None else mechanism
     if protocol.reporting == "all":
         return ExpectedError(noise=randomizer.squared_error(protocol.n))
     if values is None or null is None:
@@ -92,21 +101,23 @@ def _shuffled(
 
 @forecasts.register
 def largest_error(protocol: Shuffle) -> ExpectedError:
-    """The error of the shares of yes and no, whatever the answers; with single reports, dummies say no.
+    """The error of the shares of yes and no, or of k values, whatever they are; with single reports, dummies say the first.
 
     >>> from netdp import graphs
     >>> p = Shuffle(graphs.complete(50), rounds=9, epsilon0=1.0)
     >>> largest_error(p).total < largest_error(p.replace(reporting="single")).total
     True
     """
-    randomizer = RandomizedResponse(2, protocol.epsilon0)
+    randomizer = _response(protocol)
     if protocol.reporting == "all":
         return ExpectedError(noise=randomizer.squared_error(protocol.n))
     n, (empty, luck) = protocol.n, empty_hands(protocol)
     noise = n**2 * randomizer.squared_error(n) / (n - empty) ** 2
     dropped = (empty * (n - empty) - luck) / (n - 1)
-    shares = [1.0] if luck >= dropped else [1.0, min(1.0, dropped / (2 * (dropped - luck)))]
-    sampling = max(2 * (luck * f * f + dropped * f * (1 - f)) for f in shares)
+    # a share f says something else: in one value if the luck of dummies matters more, else spread over all others
+    both = 2.0 if luck >= dropped else 1 + 1 / ((protocol.values or 2) - 1)
+    shares = [1.0] if luck >= dropped else [1.0, min(1.0, dropped / (both * (dropped - luck)))]
+    sampling = max(luck * both * f * f + dropped * f * (2 - both * f) for f in shares)
     return ExpectedError(noise=noise, sampling=sampling / (n - empty) ** 2)
 
 

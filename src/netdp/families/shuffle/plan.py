@@ -8,7 +8,7 @@ on the search: what is promised is certified again for the rounds chosen. ε₀ 
 
 Errors are those of the shares of two answers, yes and no: of binary randomized response with ε₀, and with the ε that is
 promised (local DP); a trusted curator publishes one share with noise of deviation 1/(nμ(ε, δ)), and the other is its
-complement: √2 times that.
+complement: √2 times that. With `values` = k they are those of k shares: of k-ary response, and √(2(k − 1))/(nμ) of a curator.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from netdp.families.shuffle.account import relay
 from netdp.families.shuffle.account.faults import before, feasible, unharmed
 from netdp.families.shuffle.account.hiding import reaches
 from netdp.families.shuffle.account.mixing import fewest, fewest_rounds_for
+from netdp.families.shuffle.account.randomizer import Randomizer
 from netdp.families.shuffle.account.relay import fewest_rounds, overflow, overflows
 from netdp.families.shuffle.account.shuffling import (
     WORTH,
@@ -43,7 +44,6 @@ from netdp.graphs.graph import Graph
 from netdp.mechanisms.laplace import Laplace
 from netdp.mechanisms.responses import RandomizedResponse
 from netdp.numerics.arrays import rounded_down
-from netdp.privacy.clones import Heap
 from netdp.privacy.curves import everywhere
 from netdp.privacy.gaussian import gaussian_mu
 from netdp.privacy.observers import Observers
@@ -67,8 +67,11 @@ def plan_rounds(
     laziness: float = 0.0,
     reporting: str = "all",
     users: float = 1.0,
+    values: int | None = None,
 ) -> Plan:
     """The fewest rounds for which the ε of all (or of the share `users`) is at most (1 + share) that of a trusted shuffler.
+
+    `values` as of a `Shuffle`: reports of so many-ary randomized response.
 
     >>> from netdp import graphs
     >>> found = plan_rounds(graphs.regular(500, 8, 0), epsilon0=1.0, delta=1e-4)
@@ -77,7 +80,7 @@ def plan_rounds(
     """
     _check(delta, share, users)
     # refuses bipartite graphs, with the way out
-    probe = Shuffle(graph, 1, epsilon0, reporting=reporting, laziness=laziness)
+    probe = Shuffle(graph, 1, epsilon0, reporting=reporting, laziness=laziness, values=values)
     parts = _planned(probe, delta, share, users)
     return _finished(probe.replace(rounds=parts[0].protocol.rounds), delta, parts, users)
 
@@ -91,6 +94,7 @@ def calibrate_epsilon0(
     laziness: float = 0.0,
     reporting: str = "all",
     users: float = 1.0,
+    values: int | None = None,
 ) -> Plan:
     """The largest ε₀ (the least noise) whose certified ε is at most `epsilon`, by default with planned `rounds`.
 
@@ -102,9 +106,13 @@ def calibrate_epsilon0(
     _check(delta, share, users)
     if isinstance(epsilon, bool) or not (isinstance(epsilon, int | float) and math.isfinite(epsilon) and epsilon > 0):
         raise InvalidValue(f"epsilon must be a finite number > 0, got {epsilon!r}")
-    probe = Shuffle(graph, rounds or 1, epsilon, reporting=reporting, laziness=laziness)
+    probe = Shuffle(graph, rounds or 1, epsilon, reporting=reporting, laziness=laziness, values=values)
     if rounds is None:
-        best = _largest(lambda epsilon0: bool(Heap.of(graph.n - 1, epsilon0).deltas(epsilon)[0] <= delta), epsilon)
+
+        def trusted(epsilon0: float) -> bool:
+            return bool(Randomizer(epsilon0, values=probe.values).heap(graph.n - 1).deltas(epsilon)[0] <= delta)
+
+        best = _largest(trusted, epsilon)
         if best >= _LARGEST or best <= epsilon * 1.001:
             raise Unsupported(
                 f"shuffling does not matter for {graph.n} users and the target ε = {epsilon:g}, δ = {delta:g}: a trusted "
@@ -201,8 +209,8 @@ def _compared(option: Option, epsilon: float | None, delta: float, holds: str, r
         epsilon,
         delta,
         holds,
-        local_rmse=math.sqrt(RandomizedResponse(2, reached).squared_error(protocol.n)),
-        curator_rmse=math.sqrt(2) / (protocol.n * float(gaussian_mu(reached, delta))),
+        local_rmse=math.sqrt(RandomizedResponse(protocol.values or 2, reached).squared_error(protocol.n)),
+        curator_rmse=math.sqrt(2 * ((protocol.values or 2) - 1)) / (protocol.n * float(gaussian_mu(reached, delta))),
         family=protocol.kind,
     )
 
@@ -229,7 +237,7 @@ def _smallest_crowd(protocol: Shuffle, epsilon: float, delta: float) -> float:
     low, high = 0.0, 1.0
     while high - low > 2e-4 * high:
         middle = (low + high) / 2
-        heap = Heap.of(protocol.n - 1, protocol.epsilon0, keep=middle, delta0=protocol.delta0)
+        heap = Randomizer.of(protocol).heap(protocol.n - 1, keep=middle)
         low, high = (low, middle) if heap.deltas(epsilon)[0] <= delta else (middle, high)
     return min(high, 1 - 1e-6)
 
@@ -274,6 +282,11 @@ def _checked_target(
         raise Unsupported(
             f"delta0={protocol.delta0:g}: reports are calibrated for pure randomizers; set delta0=0, or choose epsilon0 yourself"
         )
+    if protocol.variation is not None:
+        raise Unsupported(
+            f"variation={protocol.variation:g} is that of one ε₀, and reports are calibrated by ε₀; choose epsilon0 yourself, or "
+            "leave variation out"
+        )
     if level == 0:
         raise InvalidValue(f"epsilon must be > 0 for randomized reports, got {epsilon!r}")
     return level, delta
@@ -283,8 +296,9 @@ def _checked_target(
 def _shuffle(protocol: Shuffle, epsilon: float, delta: float) -> Shuffle:
     epsilon, delta = _checked_target(protocol, epsilon, delta)
     plan = calibrate_epsilon0(
-        protocol.graph, epsilon, delta, rounds=protocol.rounds, laziness=protocol.laziness, reporting=protocol.reporting
-    )
+        protocol.graph, epsilon, delta, rounds=protocol.rounds, laziness=protocol.laziness, reporting=protocol.reporting,
+        values=protocol.values,
+    )  # fmt: skip
     found: Shuffle = plan.protocol
     # δ(ε) is kept as a table and read along chords, up to 0.1 % above itself: what is handed out shall pass its own account.
     while account(found, "curator").worst_epsilon(delta) > epsilon:
@@ -307,6 +321,7 @@ def plan_with_faults(
     absent: str = "unreachable",
     laziness: float = 0.0,
     share: float = 0.01,
+    values: int | None = None,
 ) -> Plan:
     """The fewest rounds whose certified ε is at most (1 + share) times that of a trusted shuffler of what arrives.
 
@@ -316,7 +331,9 @@ def plan_with_faults(
     (61, 19, True)
     """
     _check(delta, share)
-    probe = FaultyShuffle(graph, 1, epsilon0, outages=outages, lost=lost, absent=absent, laziness=laziness)
+    probe = FaultyShuffle(
+        graph, 1, epsilon0, outages=outages, lost=lost, absent=absent, laziness=laziness, values=values
+    )
     rounds = _fewest(probe, delta, share)
     chosen = probe.replace(rounds=rounds)
     plain = _fewest(probe.replace(outages=0.0, lost=0.0), delta, share) if outages or lost else rounds
@@ -413,7 +430,14 @@ MOST_COVER = 64
 
 
 def plan_relayed(
-    graph: Graph, epsilon0: float, delta: float, *, share: float = 0.01, laziness: float = 0.0, bundles: int = 0
+    graph: Graph,
+    epsilon0: float,
+    delta: float,
+    *,
+    share: float = 0.01,
+    laziness: float = 0.0,
+    bundles: int = 0,
+    values: int | None = None,
 ) -> Plan:
     """The fewest rounds and then the least cover for which δ at the trusted shuffler's ε is at most (1 + share)·delta.
 
@@ -426,19 +450,20 @@ def plan_relayed(
     """
     _check(delta, share, of="ε" if bundles else "delta")
     if bundles:
-        return _bundled(RelayedShuffle(graph, 1, epsilon0, laziness=laziness, bundles=bundles), delta, share)
-    direct = plan_rounds(graph, epsilon0, delta, share=share / 2, laziness=laziness)
+        probe = RelayedShuffle(graph, 1, epsilon0, laziness=laziness, bundles=bundles, values=values)
+        return _bundled(probe, delta, share)
+    direct = plan_rounds(graph, epsilon0, delta, share=share / 2, laziness=laziness, values=values)
     shuffle = direct.protocol
     table = overflows(shuffle, MOST_COVER)
     at = direct.uniform
-    price = math.expm1(at) + 2 * (math.exp(epsilon0) - math.exp(at)) / (math.exp(epsilon0) + 1)
+    price = math.expm1(at) + 2 * float(Randomizer.of(shuffle).alone.delta(at))
     enough = np.flatnonzero(np.array(table) * price <= share / 2 * delta)
     if not enough.size:
         raise Unsupported(
             f"{graph!r}: even {MOST_COVER} envelopes on every link in every round overflow with probability {table[-1]:.1g}; a "
             "larger delta or share is needed"
         )
-    chosen = RelayedShuffle(graph, shuffle.rounds, epsilon0, cover=int(enough[0]) + 1, laziness=laziness)
+    chosen = RelayedShuffle(graph, shuffle.rounds, epsilon0, cover=int(enough[0]) + 1, laziness=laziness, values=values)
     return _finished_relayed(chosen, delta, direct.uniform, tuple(table[: chosen.cover + 4]))
 
 
@@ -468,8 +493,8 @@ def _finished_relayed(chosen: RelayedShuffle, delta: float, uniform: float, tabl
 def _calibrate_relayed(protocol: RelayedShuffle, epsilon: float, delta: float) -> RelayedShuffle:
     level, delta = _checked_target(protocol, epsilon, delta)
     if not (protocol.cover or protocol.bundles):
-        # at δ the report alone allows (e^ε₀ − e^ε)/(e^ε₀ + 1) ≤ δ
-        best = math.log((math.exp(level) + delta) / (1 - delta)) if level < 600 else level
+        others = (protocol.values or 2) - 1  # (e^ε₀ − e^ε)/(e^ε₀ + k − 1) ≤ δ
+        best = math.log((math.exp(level) + others * delta) / (1 - delta)) if level < 600 else level
         return protocol.replace(epsilon0=rounded_down(best) if rounded_down(best) > level else level)
 
     def meets(epsilon0: float) -> bool:

@@ -124,6 +124,7 @@ class FaultyShuffle(Protocol):
     crashes : a user is away for the round with this probability, and its whole queue is gone for good.
     lost : every single report vanishes with this probability, wherever it is.
     laziness : ℓ in [0, 1), drawn for each report, where an outage is drawn for all reports in one hand at once.
+    values, variation : what is known of the randomizer, as of a `Shuffle`.
 
     >>> from netdp import graphs
     >>> p = FaultyShuffle(graphs.regular(200, 6, seed=1), rounds=40, epsilon0=1.0, outages=0.1)
@@ -146,6 +147,8 @@ class FaultyShuffle(Protocol):
     lost: float = 0.0
     laziness: float = 0.0
     delta0: float = 0.0
+    values: int | None = None
+    variation: float | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.graph, list | tuple):
@@ -166,6 +169,7 @@ class FaultyShuffle(Protocol):
             raise InvalidValue(
                 f"outages + crashes must be less than 1, got {self.outages + self.crashes:g}: somebody must be there"
             )
+        _check_randomizer(self)
         if self.absent not in ABSENCES:
             raise InvalidValue(f"unknown absent {self.absent!r}; choose one of {', '.join(ABSENCES)}")
 
@@ -272,6 +276,25 @@ class FaultyShuffle(Protocol):
         )
 
 
+def _check_randomizer(protocol: Shuffle | FaultyShuffle) -> None:
+    """Refuse what no randomizer is."""
+    if protocol.values is None and protocol.variation is None:
+        return
+    if protocol.values is not None and protocol.variation is not None:
+        raise InvalidValue(
+            f"values={protocol.values!r} and variation={protocol.variation!r} both say what the randomizer is; give one of them"
+        )
+    name = "variation" if protocol.values is None else "values"
+    if protocol.delta0:
+        raise InvalidValue(
+            f"{name}={getattr(protocol, name)!r} is for pure randomizers, got delta0={protocol.delta0:g}; leave one of the two out"
+        )
+    if protocol.values is not None:
+        object.__setattr__(protocol, "values", whole("values", protocol.values, 2))
+    else:
+        object.__setattr__(protocol, "variation", between("variation", protocol.variation, 0.0, 1.0, open_low=True))
+
+
 REPORTINGS = ("all", "single")
 
 
@@ -291,6 +314,10 @@ class Shuffle(OnGraph):
         chosen uniformly, or a dummy if it holds none (Algorithm 2).
     laziness : ℓ in [0, 1), the probability that a report stays where it is for the round, drawn for each report.
     delta0 : δ₀ of an (ε₀, δ₀) randomizer such as the Gaussian; 0 for pure ones.
+    values : k, if every report is k-ary randomized response over k values: far more private than the worst ε₀-DP randomizer,
+        which reports are taken for by default.
+    variation : or what the laws of a report under two values differ by at most, in total variation: by less than tanh(ε₀/2) for
+        unary encoding, PrivUnit and Laplace noise (`mechanism.curve.delta(0)`). One of the two at most.
 
     >>> from netdp import graphs
     >>> Shuffle(graphs.ring(4), rounds=10, epsilon0=1.0)
@@ -308,12 +335,15 @@ class Shuffle(OnGraph):
     reporting: str = "all"
     laziness: float = 0.0
     delta0: float = 0.0
+    values: int | None = None
+    variation: float | None = None
 
     def __post_init__(self) -> None:
         self._set(graph=as_graph(self.graph, "Shuffle"))
         self._set(rounds=count("rounds", self.rounds), epsilon0=positive("epsilon0", self.epsilon0))
         for name in ("laziness", "delta0"):
             object.__setattr__(self, name, between(name, getattr(self, name), 0.0, 1.0, open_high=True))
+        _check_randomizer(self)
         if self.reporting not in REPORTINGS:
             raise InvalidValue(f"unknown reporting {self.reporting!r}; choose one of {', '.join(REPORTINGS)}")
         if self.graph.n < 2:
@@ -389,7 +419,7 @@ class RelayedShuffle(OnGraph):
 
     Parameters
     ----------
-    graph, rounds, epsilon0, laziness, delta0 : as of a `Shuffle`; every user hands over all that it holds.
+    graph, rounds, epsilon0, laziness, delta0, values, variation : as of a `Shuffle`; every user hands over all that it holds.
     cover : c ≥ 0. In every round every user sends exactly c sealed envelopes of one size to each of its neighbours, whatever it
         holds; dummies fill what is missing. If more than c of its reports draw the same neighbour, the surplus, chosen at
         random, waits and draws again in the next round. The traffic is always the same: c·2m envelopes in a round.
@@ -414,10 +444,12 @@ class RelayedShuffle(OnGraph):
     laziness: float = 0.0
     delta0: float = 0.0
     bundles: int = 0
+    values: int | None = None
+    variation: float | None = None
 
     def __post_init__(self) -> None:
-        direct = Shuffle(self.graph, self.rounds, self.epsilon0, laziness=self.laziness, delta0=self.delta0)
-        for name in ("graph", "rounds", "epsilon0", "laziness", "delta0"):
+        direct = self.direct
+        for name in ("graph", "rounds", "epsilon0", "laziness", "delta0", "values", "variation"):
             object.__setattr__(self, name, getattr(direct, name))
         self._set(cover=whole("cover", self.cover), bundles=whole("bundles", self.bundles))
         if self.cover and self.bundles:
@@ -428,7 +460,10 @@ class RelayedShuffle(OnGraph):
     @property
     def direct(self) -> Shuffle:
         """The same reports over direct links that nobody watches."""
-        return Shuffle(self.graph, self.rounds, self.epsilon0, laziness=self.laziness, delta0=self.delta0)
+        return Shuffle(
+            self.graph, self.rounds, self.epsilon0, laziness=self.laziness, delta0=self.delta0, values=self.values,
+            variation=self.variation,
+        )  # fmt: skip
 
     @property
     def envelopes(self) -> float:
@@ -471,6 +506,10 @@ class RelayedShuffle(OnGraph):
 def _reports_and_hops(protocol: Shuffle | FaultyShuffle | RelayedShuffle) -> str:
     """What all three say of themselves, such as "ε₀=1 reports, 40 hops"."""
     delta0 = f", δ₀={protocol.delta0:g}" if protocol.delta0 else ""
+    if protocol.values is not None:
+        delta0 += f" {protocol.values}-ary"
+    if protocol.variation is not None:
+        delta0 += f" (total variation {protocol.variation:g})"
     lazy = f" laziness={protocol.laziness:g}" if protocol.laziness else ""
     return f"ε₀={protocol.epsilon0:g}{delta0} reports, {protocol.rounds} hops{lazy}"
 

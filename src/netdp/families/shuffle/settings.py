@@ -4,11 +4,26 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from netdp import protocols
 from netdp.errors import InvalidValue
 from netdp.families.shuffle.plan import calibrate_epsilon0, plan_relayed, plan_rounds, plan_with_faults
 from netdp.numerics.arrays import Progress
+from netdp.protocols.base import Protocol
 from netdp.protocols.planning import Plan
-from netdp.settings.models import Advised, Planned
+from netdp.settings.models import Advised, Planned, RunSettings, made, protocol_fields
+
+
+class RunReports(RunSettings):
+    """`netdp simulate` of shuffling: --values names a file there, so --domain says how many values randomized response has."""
+
+    domain: int | None = None
+
+    def made(self) -> Protocol:
+        """The protocol."""
+        fields = set(protocol_fields(self.way)) - {"values"}
+        stated = {name: getattr(self, name) for name in fields & self.model_fields_set}
+        kind = getattr(protocols, self.way.protocol)
+        return made(kind, self.way.first, self.graph, {**stated, "values": self.domain}, self._at_hand)
 
 
 class PlanShuffle(Advised):
@@ -21,6 +36,7 @@ class PlanShuffle(Advised):
     laziness: float = 0.0
     share: float = 0.01
     users: float = 1.0
+    values: int | None = None
     links_for: ClassVar[str] = "shuffle"
 
     def planned(self, progress: Progress | None = None) -> Plan:
@@ -31,7 +47,7 @@ class PlanShuffle(Advised):
         return calibrate_epsilon0(self.network(), self.epsilon, self.delta, **self._options())
 
     def _options(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("share", "laziness", "reporting", "users")}
+        return {name: getattr(self, name) for name in ("share", "laziness", "reporting", "users", "values")}
 
     def links_options(self) -> dict[str, Any]:
         """The reports, or the target."""
@@ -57,12 +73,13 @@ class PlanFaulty(Planned):
     absent: str = "unreachable"
     laziness: float = 0.0
     share: float = 0.01
+    values: int | None = None
 
     def planned(self, progress: Progress | None = None) -> Plan:
         """How many hops, for a rate of faults?"""
         return plan_with_faults(
             self.network(), self.epsilon0, self.delta, outages=self.outages, lost=self.lost, absent=self.absent,
-            laziness=self.laziness, share=self.share,
+            laziness=self.laziness, share=self.share, values=self.values,
         )  # fmt: skip
 
 
@@ -74,9 +91,11 @@ class PlanRelayed(Planned):
     bundles: int = 0
     laziness: float = 0.0
     share: float = 0.01
+    values: int | None = None
 
     def planned(self, progress: Progress | None = None) -> Plan:
         """How many hops through a server that sees who sends to whom?"""
         return plan_relayed(
-            self.network(), self.epsilon0, self.delta, bundles=self.bundles, laziness=self.laziness, share=self.share
-        )
+            self.network(), self.epsilon0, self.delta, bundles=self.bundles, laziness=self.laziness, share=self.share,
+            values=self.values,
+        )  # fmt: skip

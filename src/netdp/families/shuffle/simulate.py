@@ -467,6 +467,10 @@ def collect(
     netdp.errors.InvalidValue: the protocol states ε₀ = 1, δ₀ = 0, but this RandomizedResponse has δ = 0.322 at that ε₀
     (its own statement: ε₀ = 1.5, δ₀ = 0); take more noise, or state the larger loss in the protocol
     """
+    if not isinstance(protocol, Shuffle):  # with faults, or through a server
+        more = {} if null is None else {"null": null}
+        found: Collected[ShuffledReports] = collectors(protocol, mechanism, values, seed, floats=floats, **more)
+        return found
     mechanism, draws, reports = _randomized(protocol, mechanism, values, seed, floats)
     if protocol.reporting == "all":
         if null is not None:
@@ -560,9 +564,21 @@ def which_draws(mechanism: Mechanism, floats: bool) -> tuple[Mechanism, str]:
 
 
 def check_mechanism(protocol: Shuffle | FaultyShuffle | RelayedShuffle, mechanism: Mechanism) -> None:
-    """Refuse a randomizer whose profile is above δ₀ at the protocol's ε₀."""
+    """Refuse a randomizer that is not the one that the protocol states, or whose profile is above δ₀ at its ε₀."""
     if not isinstance(mechanism, Mechanism):
         raise InvalidValue(f"mechanism must be a randomizer such as RandomizedResponse(2, 1.0), got {mechanism!r}")
+    if protocol.values is not None and not (
+        type(mechanism) is RandomizedResponse and mechanism.domain == protocol.values
+    ):
+        raise InvalidValue(
+            f"the protocol states reports of randomized response over {protocol.values} values, got {mechanism!r}; take "
+            f"RandomizedResponse({protocol.values}, {protocol.epsilon0:g}), or leave values out: then any randomizer will do"
+        )
+    if protocol.variation is not None and not (apart := float(mechanism.curve.delta(0.0))) <= protocol.variation:
+        raise InvalidValue(
+            f"the protocol states a total variation of {protocol.variation!r} at most, but this {type(mechanism).__name__} has "
+            f"{apart!r}; state that, or take more noise"
+        )
     reached = float(mechanism.curve.delta(protocol.epsilon0))
     if isinstance(mechanism, Gaussian | GridGaussian):  # exact, where chords of the curve lie a little above
         reached = min(reached, mechanism.delta0_at(protocol.epsilon0))

@@ -14,6 +14,7 @@ WORDS = FamilyWords(
             {"": Way("Shuffle", study="shuffle")},
             subject="shuffling",
             plan="settings:PlanShuffle",
+            run="settings:RunReports",
         ),
         CatalogueEntry(
             "faulty-shuffle",
@@ -22,6 +23,7 @@ WORDS = FamilyWords(
             "netdp account regular:200,6 -p faulty-shuffle --rounds 60 --epsilon0 1 --outages 0.1",
             {"": Way("FaultyShuffle")},
             plan="settings:PlanFaulty",
+            run="settings:RunReports",
         ),
         CatalogueEntry(
             "relayed-shuffle",
@@ -30,11 +32,14 @@ WORDS = FamilyWords(
             "netdp account regular:200,6 -p relayed-shuffle --rounds 40 --epsilon0 1 --cover 12",
             {"": Way("RelayedShuffle")},
             plan="settings:PlanRelayed",
+            run="settings:RunReports",
         ),
     ),
     settings={
         "epsilon0": "shuffle: the local-DP loss of a report.",
         "delta0": "shuffle: δ₀ of an (ε₀, δ₀) randomizer; 0 by default.",
+        "values": "shuffle: reports are randomized response over so many values; any randomizer by default.",
+        "variation": "shuffle: or the total variation between two reports' laws, at most.",
         "reporting": "shuffle: all or single.",
         "outages": "faulty-shuffle: the probability that a user is away in a round.",
         "crashes": "faulty-shuffle: the probability that a user goes for good in a round.",

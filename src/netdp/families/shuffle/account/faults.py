@@ -24,18 +24,17 @@ from netdp.families.shuffle.account.hiding import (
     equal,
     equal_heap,
     reaches,
-    report_alone,
     shared_curve,
     thinned,
 )
 from netdp.families.shuffle.account.mixing import failure_words
+from netdp.families.shuffle.account.randomizer import Randomizer
 from netdp.families.shuffle.account.shuffling import (
     ENCRYPTED,
     INDEPENDENT,
     UNWATCHED,
     WORTH,
     curator_and,
-    drawn_once,
 )
 from netdp.families.shuffle.protocol import FaultPattern, FaultyShuffle
 from netdp.graphs.certificate import DENSE, cached_bound, normalised
@@ -129,7 +128,7 @@ def before(protocol: FaultyShuffle) -> list[Hiding]:
 
 def unharmed(protocol: FaultyShuffle) -> Heap:
     """A trusted shuffler of the reports that arrive."""
-    return equal_heap(protocol.n - 1, protocol.arrives, protocol.epsilon0, protocol.delta0)
+    return equal_heap(protocol.n - 1, protocol.arrives, Randomizer.of(protocol))
 
 
 def refuse_if_idle(protocol: FaultyShuffle, ways: list[Hiding]) -> None:
@@ -194,7 +193,7 @@ def _stated(
 ) -> Guarantee:
     """The guarantee of a curve; None is the report alone."""
     if curve is None:
-        curve = report_alone(protocol.epsilon0, protocol.delta0)
+        curve = Randomizer.of(protocol).alone
         more = (*more, "no hiding is claimed before the draw against users who collude: the loss is the report's own")
     who = "no user colludes with the curator"
     if members:
@@ -204,7 +203,7 @@ def _stated(
         adjacency=Adjacency.REPLACE,
         claim=Claim.UPPER,
         assumptions=(
-            drawn_once(protocol),
+            Randomizer.of(protocol).words,
             IDEAL_DRAWS,
             INDEPENDENT,
             "outages, crashes and losses depend neither on what reports say nor on where they are or go, and which reports "
@@ -354,11 +353,12 @@ def _hide(ways: list[list[Hiding]], walk: FloatArray, caught: FloatArray, part: 
 def curves(protocol: FaultyShuffle, ways: list[list[Hiding]], members: tuple[int, ...] = ()) -> ProfileCurve:
     """The least of each user's bounds, at common ε."""
     heaps: dict[bytes, Heap] = {}
+    randomizer = Randomizer.of(protocol)
 
     def heap(way: Hiding) -> Heap:
         key = way.shares.tobytes()
         if key not in heaps:
-            heaps[key] = way.heap(protocol.epsilon0, protocol.delta0)
+            heaps[key] = way.heap(randomizer)
         return heaps[key]
 
     honest = [u for u in range(protocol.n) if u not in members]

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from netdp.errors import InvalidValue
+from netdp.families.shuffle.account.randomizer import Randomizer
 from netdp.numerics.arrays import UNIT, FloatArray
 from netdp.privacy.clones import Heap
 from netdp.privacy.profile import ProfileCurve
-from netdp.protocols.alternatives import single_response
 
 if TYPE_CHECKING:
     from netdp.families.shuffle.protocol import FaultyShuffle, RelayedShuffle
@@ -31,17 +31,18 @@ LEVELS = (0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 3e-4, 1e-4)
 _FINE, _GROUPS, _LEAST = 0.002, 32, 1e-9
 
 
-def crowd_heap(shares: ArrayLike, epsilon0: float, *, delta0: float = 0.0) -> Heap:
+def crowd_heap(shares: ArrayLike, randomizer: Randomizer) -> Heap:
     """A victim's report among others who are in its crowd with probabilities `shares`, one for each of the others.
 
-    >>> alike, half = crowd_heap(np.ones(999), 1.0), crowd_heap(np.full(999, 0.5), 1.0)
-    >>> print(f"{alike.epsilon(1e-6):.3f} {half.epsilon(1e-6):.3f} {crowd_heap(np.zeros(999), 1.0).epsilon(1e-6):.3f}")
+    >>> one = Randomizer(1.0)
+    >>> alike, half = crowd_heap(np.ones(999), one), crowd_heap(np.full(999, 0.5), one)
+    >>> print(f"{alike.epsilon(1e-6):.3f} {half.epsilon(1e-6):.3f} {crowd_heap(np.zeros(999), one).epsilon(1e-6):.3f}")
     0.149 0.216 1.000
     """
     values = np.asarray(shares, dtype=np.float64).ravel()
     if values.size and not (values.min() >= 0 and values.max() <= 1):
         raise InvalidValue(f"shares must be probabilities, got values from {values.min()} to {values.max()}")
-    return Heap.of(0, epsilon0, crowd=groups(values), delta0=delta0)
+    return randomizer.heap(crowd=groups(values))
 
 
 def groups(shares: FloatArray) -> tuple[tuple[int, float], ...]:
@@ -76,11 +77,11 @@ class Hiding:
     shares: FloatArray
     moved: float = 0.0
 
-    def heap(self, epsilon0: float, delta0: float) -> Heap:
+    def heap(self, randomizer: Randomizer) -> Heap:
         """The crowd."""
         if self.shares.size and self.shares.min() == self.shares.max():
-            return equal_heap(self.shares.size, float(self.shares[0]), epsilon0, delta0)
-        return crowd_heap(self.shares, epsilon0, delta0=delta0)
+            return equal_heap(self.shares.size, float(self.shares[0]), randomizer)
+        return crowd_heap(self.shares, randomizer)
 
     def deltas(self, heap: Heap, eps: FloatArray) -> FloatArray:
         """δ at every ε, given `self.heap`."""
@@ -121,7 +122,8 @@ def by_contraction(
 
 def shared_curve(protocol: FaultyShuffle | RelayedShuffle, ways: list[Hiding]) -> ProfileCurve:
     """The least of several bounds that hold for everybody."""
-    heaps = [way.heap(protocol.epsilon0, protocol.delta0) for way in ways]
+    randomizer = Randomizer.of(protocol)
+    heaps = [way.heap(randomizer) for way in ways]
     knots = [np.array([0.0, protocol.epsilon0])]
     knots += [thinned(np.asarray(heap.profile().epsilons), 192) for heap in heaps[-1:] + heaps[1:2]]
     eps = np.unique(np.concatenate(knots))
@@ -132,29 +134,23 @@ def shared_curve(protocol: FaultyShuffle | RelayedShuffle, ways: list[Hiding]) -
 def reaches(protocol: FaultyShuffle | RelayedShuffle, ways: list[Hiding], epsilon: float, delta: float) -> bool:
     """Whether one of several bounds that hold for everybody certifies (ε, δ), without the ε between."""
     eps = np.array([epsilon])
-    alone = float(np.asarray(report_alone(protocol.epsilon0, protocol.delta0).delta(epsilon)))
+    randomizer = Randomizer.of(protocol)
+    alone = float(np.asarray(randomizer.alone.delta(epsilon)))
     return any(
-        (way.revealed + 2 * way.moved) * alone <= delta
-        and float(way.deltas(way.heap(protocol.epsilon0, protocol.delta0), eps)[0]) <= delta
+        (way.revealed + 2 * way.moved) * alone <= delta and float(way.deltas(way.heap(randomizer), eps)[0]) <= delta
         for way in ways
     )
 
 
 @lru_cache(maxsize=64)
-def equal_heap(others: int, share: float, epsilon0: float, delta0: float) -> Heap:
+def equal_heap(others: int, share: float, randomizer: Randomizer) -> Heap:
     """A crowd of others who are all there with the same probability."""
-    return crowd_heap(equal(share, others), epsilon0, delta0=delta0)
+    return crowd_heap(equal(share, others), randomizer)
 
 
 def equal(share: float, others: int) -> FloatArray:
     """The same share for all."""
     return np.full(others, min(max(share, 0.0), 1.0))
-
-
-def report_alone(epsilon0: float, delta0: float) -> ProfileCurve:
-    """The loss of the report itself."""
-    pure = single_response(epsilon0, 2)
-    return ProfileCurve(pure.epsilons, delta0 + (1 - delta0) * pure.deltas)
 
 
 def thinned(eps: FloatArray, points: int = 96) -> FloatArray:

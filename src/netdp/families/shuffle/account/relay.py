@@ -22,10 +22,10 @@ from netdp.families.shuffle.account.hiding import (
     by_contraction,
     equal_heap,
     reaches,
-    report_alone,
     shared_curve,
 )
 from netdp.families.shuffle.account.mixing import failure_words, fewest
+from netdp.families.shuffle.account.randomizer import Randomizer
 from netdp.families.shuffle.account.shuffling import UNWATCHED, WORTH, curator_and
 from netdp.families.shuffle.protocol import OVERFLOW, FaultPattern, FaultyShuffle, RelayedShuffle, Shuffle
 from netdp.graphs.certificate import cached_bound
@@ -63,7 +63,7 @@ def before(protocol: RelayedShuffle) -> list[Hiding]:
 
 def uniform_heap(protocol: RelayedShuffle) -> Heap:
     """The same reports through a trusted uniform shuffler."""
-    return equal_heap(protocol.n - 1, 1.0, protocol.epsilon0, protocol.delta0)
+    return equal_heap(protocol.n - 1, 1.0, Randomizer.of(protocol))
 
 
 def fewest_rounds(protocol: RelayedShuffle, epsilon: float, delta: float) -> int:
@@ -132,7 +132,7 @@ def _in_bundles(protocol: RelayedShuffle, observers: Any) -> Guarantee:
             f"the server and users {', '.join(map(str, members))} pool all they see; no hiding is claimed under the rule of "
             "bundles then: the loss is the report's own"
         )
-        curve = report_alone(protocol.epsilon0, protocol.delta0)
+        curve = Randomizer.of(protocol).alone
     else:
         curve = shared_curve(protocol, before(protocol))
         refuse_if_idle(protocol)
@@ -141,7 +141,7 @@ def _in_bundles(protocol: RelayedShuffle, observers: Any) -> Guarantee:
         adjacency=Adjacency.REPLACE,
         claim=Claim.UPPER,
         assumptions=(
-            f"every report comes from an ε₀ = {protocol.epsilon0:g}, δ₀ = {protocol.delta0:g} randomizer, drawn once",
+            Randomizer.of(protocol).words,
             IDEAL_DRAWS,
             f"every user sends exactly {protocol.bundles} sealed bundles in every round, to neighbours drawn independently of "
             "everything; its reports go into bundles drawn for each of them alone; room is as stated, what does not fit waits",
@@ -157,11 +157,11 @@ def _in_bundles(protocol: RelayedShuffle, observers: Any) -> Guarantee:
 def _in_the_open(protocol: RelayedShuffle) -> Guarantee:
     """Without cover traffic: the report's own loss."""
     return Guarantee(
-        curve=report_alone(protocol.epsilon0, protocol.delta0),
+        curve=Randomizer.of(protocol).alone,
         adjacency=Adjacency.REPLACE,
         claim=Claim.UPPER,
         assumptions=(
-            f"every report comes from an ε₀ = {protocol.epsilon0:g}, δ₀ = {protocol.delta0:g} randomizer, drawn once",
+            Randomizer.of(protocol).words,
             IDEAL_DRAWS,
             "without cover traffic no hiding is claimed: the server may see every hop, and anybody may collude",
         ),
@@ -176,7 +176,7 @@ def covered(protocol: RelayedShuffle, direct: Curve, chance: float | None = None
     """
     inner = direct.curves if isinstance(direct, SharedCurve) else direct
     assert isinstance(inner, ProfileCurve)
-    alone = report_alone(protocol.epsilon0, protocol.delta0)
+    alone = Randomizer.of(protocol).alone
     eps = np.unique(np.concatenate([inner.epsilons, [0.0, protocol.epsilon0]]))
     base = np.stack([np.asarray(direct.delta(e)) for e in eps], axis=-1)
     own = np.asarray(alone.delta(eps))

@@ -16,20 +16,21 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from netdp.errors import InvalidValue, Unsupported
-from netdp.families.shuffle.account.hiding import crowd_heap, groups, report_alone
+from netdp.families.shuffle.account.hiding import crowd_heap, groups
 from netdp.families.shuffle.account.mixing import Mixing, failure_words, fewest_rounds_for, mixing
+from netdp.families.shuffle.account.randomizer import Randomizer
 from netdp.families.shuffle.protocol import FaultyShuffle, RelayedShuffle, Shuffle
 from netdp.graphs.graph import Graph
 from netdp.mechanisms.base import IDEAL_DRAWS
 from netdp.numerics.arrays import FloatArray, Progress
 from netdp.numerics.checks import between
-from netdp.privacy.clones import Heap, shuffled_profile
+from netdp.privacy.clones import Heap
 from netdp.privacy.curve import Curve
 from netdp.privacy.curves import SharedCurve
 from netdp.privacy.guarantee import Adjacency, Claim, Guarantee
@@ -46,13 +47,13 @@ NETWORK_SHUFFLING_REFERENCES = (
 
 @local.register
 def _local_reports(protocol: Shuffle | FaultyShuffle | RelayedShuffle) -> Guarantee:
-    curve = report_alone(protocol.epsilon0, protocol.delta0)
+    curve = Randomizer.of(protocol).alone
     return said(curve, "every user publishes its report", more=(IDEAL_DRAWS,))
 
 
 @curator.register
 def _trusted_shuffler(protocol: Shuffle | FaultyShuffle | RelayedShuffle) -> Guarantee:
-    curve = shuffled_profile(protocol.n - 1, protocol.epsilon0, delta0=protocol.delta0)
+    curve = Randomizer.of(protocol).heap(protocol.n - 1).profile()
     arriving = ", and none is lost" if isinstance(protocol, FaultyShuffle) else ""
     return said(curve, f"a trusted shuffler permutes all reports uniformly{arriving}", more=(IDEAL_DRAWS,))
 
@@ -76,7 +77,7 @@ def trusted_sampler(protocol: Shuffle, share: float | None = None) -> Guarantee:
     drawn = min(n, math.ceil(wanted - 1e-9 * n)) or 1
     q = drawn / n
     end = math.log1p(q * math.expm1(e0)) if e0 < 30 else e0 + math.log(q + (1 - q) * math.exp(-e0))
-    top = q * math.tanh(e0 / 2)
+    top = q * Randomizer.of(protocol).distance
     keep, fails = 1 - protocol.delta0, q * protocol.delta0
     curve = ProfileCurve([0.0, end * (1 + 1e-14)], [min(1.0, (fails + keep * top) * (1 + 1e-14)), fails])
     return said(
@@ -91,30 +92,31 @@ _MARGIN = 1e-9  # added to the exponent: rounding of sums of ≤ 10⁷ terms
 _HIDDEN = 60.0  # of larger ε₀ the blanket is less than 10⁻²⁵ of a report: nothing is hidden; e^2ε₀ must fit in a double
 
 
-def single_deltas(places: Sequence[tuple[int, float, float]], epsilon0: float, epsilons: npt.ArrayLike) -> FloatArray:
+def single_deltas(
+    places: Sequence[tuple[int, float, float]], randomizer: Randomizer, epsilons: npt.ArrayLike
+) -> FloatArray:
     """δ at every ε of a report that ends up at places of (how many, p_u(i) at most, others there on average at least).
 
-    >>> spread = single_deltas([(1000, 0.001, 0.999)], 1.0, [0.1, 0.12, 1.0])
+    >>> spread = single_deltas([(1000, 0.001, 0.999)], Randomizer(1.0), [0.1, 0.12, 1.0])
     >>> print(" ".join(f"{delta:.1e}" for delta in spread))
     4.3e-06 2.0e-07 0.0e+00
     """
     eps = np.atleast_1d(np.asarray(epsilons, dtype=np.float64))
     counts = np.array([count for count, _, _ in places], dtype=np.float64)
     weight, often, start = _weights(places)
-    local = np.maximum(-np.expm1(eps - epsilon0), 0.0) / (1 + math.exp(-epsilon0))
-    out = local.copy()
+    epsilon0, blanket = randomizer.epsilon0, Blanket.of(randomizer)
+    out = blanket.q * np.maximum(-np.expm1(eps - epsilon0), 0.0)
     if epsilon0 > _HIDDEN:
         return out
-    e = math.exp(epsilon0)
     squares = float(counts @ np.add.reduceat(often * weight**2, start))
     for j in np.flatnonzero((eps > 0) & (eps < epsilon0)).tolist():
         gamma = math.exp(eps[j])
         # the least for a normal law of the same variance is where to look first; every θ gives a bound
-        variance = ((1 + gamma**2) * (e - 1) ** 2 + (e - 1) * (gamma - 1) ** 2) / (e + 1)
+        variance = sum(chance * value**2 for value, chance in blanket.steps(gamma))
         centre, best = math.log(math.expm1(eps[j]) / (variance * squares)), math.inf
         for width in (2.0, 0.3, 0.05):
             logs = centre + width * np.linspace(-1.0, 1.0, 11)
-            log_h = _log_factor(np.exp(logs)[:, None] * weight[None, :], epsilon0, gamma)
+            log_h = _log_factor(np.exp(logs)[:, None] * weight[None, :], blanket, gamma)
             top = np.maximum.reduceat(log_h, start, axis=1)
             lengths = np.diff(np.append(start, len(weight)))
             inside = np.add.reduceat(often * np.exp(log_h - np.repeat(top, lengths, axis=1)), start, axis=1)
@@ -145,15 +147,37 @@ def _weights(places: Sequence[tuple[int, float, float]]) -> tuple[FloatArray, Fl
     return np.concatenate(weight), np.concatenate(often), start.astype(np.int64)
 
 
-def _log_factor(x: FloatArray, epsilon0: float, gamma: float) -> FloatArray:
-    """ln E e^{xY}, Y = Z − (1 − γ), rounded up."""
-    e = math.exp(epsilon0)
-    p = 1 / (e + 1)
-    up, down, middle = e - 1, -gamma * (e - 1), gamma - 1  # e − γ + γ − 1, 1 − γe + γ − 1, and 0 + γ − 1
+class Blanket(NamedTuple):
+    """What another's report may be, whatever the data: a symbol with p each, a blank with `blank`, else it is revealed.
+
+    The victim's own symbol has q, its blanks have what its two symbols leave of 1.
+    """
+
+    e: float
+    p: float
+    q: float
+    blank: float
+
+    @classmethod
+    def of(cls, randomizer: Randomizer) -> Blanket:
+        e = math.exp(randomizer.epsilon0)
+        made = randomizer.makeup
+        return cls(e, made.get("p", 1 / (e + 1)), made.get("q", e / (e + 1)), made.get("blank", 0.0))
+
+    def steps(self, gamma: float) -> list[tuple[float, float]]:
+        """The values of Y = Z − (1 − γ) and their probabilities: the symbols, a blank, and 0 − (1 − γ) for what is revealed."""
+        e, p, q, blank = self
+        left = max(1 - q - q / e, 0.0)
+        blanks = [((left / blank - 1) * (1 - gamma), blank)] if blank else []
+        return [(e - 1, p), (-gamma * (e - 1), p), *blanks, (gamma - 1, 1 - 2 * p - blank)]
+
+
+def _log_factor(x: FloatArray, blanket: Blanket, gamma: float) -> FloatArray:
+    """ln E e^{xY}, rounded up."""
     with np.errstate(over="ignore"):
-        grown = p * np.expm1(x * up) + p * np.expm1(x * down) + (1 - 2 * p) * np.expm1(x * middle)
-    slack = 1e-15 * (np.abs(x) * (e * gamma) + 1e-3 * x * x)
-    return np.where(np.isfinite(grown), np.log1p(np.maximum(grown, 0.0) + slack), x * up)
+        grown = sum((chance * np.expm1(x * value) for value, chance in blanket.steps(gamma)), np.zeros_like(x))
+    slack = 1e-15 * (np.abs(x) * (blanket.e * gamma) + 1e-3 * x * x)
+    return np.where(np.isfinite(grown), np.log1p(np.maximum(grown, 0.0) + slack), x * (blanket.e - 1))
 
 
 def least_deltas(n: int, handed: float, epsilon0: float, epsilons: npt.ArrayLike) -> FloatArray:
@@ -250,15 +274,19 @@ class UserCurves:
         low = np.maximum.accumulate(low)  # so that nobody in a group is worse off than the next
         return cls(protocol, group, high, low, np.sort(1 - mixed.low)[:-1])
 
+    @property
+    def randomizer(self) -> Randomizer:
+        """What is known of all reports."""
+        return Randomizer.of(self.protocol)
+
     def crowd(self, g: int) -> Heap:
         """The heap of a user of group g among its crowd."""
         shares = self.others / (1 + self.high[g]) * (1 - 1e-15)
-        return crowd_heap(shares, self.protocol.epsilon0, delta0=self.protocol.delta0)
+        return crowd_heap(shares, self.randomizer)
 
     def common(self, revealed: float = 0.0) -> Heap:
         """The heap of those who are mixed, by one common law; the victim is revealed with a probability that differs by group."""
-        p = self.protocol
-        return Heap.of(0, p.epsilon0, crowd=groups(self.others), delta0=p.delta0, revealed=revealed)
+        return self.randomizer.heap(crowd=groups(self.others), revealed=revealed)
 
     def knots(self) -> FloatArray:
         """ε at which the curves bend."""
@@ -294,7 +322,7 @@ class UserCurves:
         for g in range(len(self.high)):
             row = np.minimum(self.crowd(g).deltas(eps), common.finished(hidden, eps, float(self.low[g])))
             if self.single:
-                found = np.minimum.accumulate(single_deltas(self.places(g), self.protocol.epsilon0, bends))
+                found = np.minimum.accumulate(single_deltas(self.places(g), self.randomizer, bends))
                 row = np.minimum(row, ProfileCurve(bends, found).delta(eps))
             rows.append(row)
         return np.stack(rows)
@@ -307,7 +335,7 @@ class UserCurves:
         if revealed * float(heap.local(asked)[0]) < row:  # else the older bound is no better
             row = min(row, float(self.common(revealed).deltas(asked)[0]))
         if self.single and row > 0:
-            row = min(row, float(single_deltas(self.places(g), self.protocol.epsilon0, asked)[0]))
+            row = min(row, float(single_deltas(self.places(g), self.randomizer, asked)[0]))
         return row
 
     def epsilon(self, g: int, delta: float) -> float:
@@ -317,7 +345,7 @@ class UserCurves:
         if best > 0 and revealed * float(heap.local(np.array([min(best, self.protocol.epsilon0)]))[0]) < delta:
             best = min(best, self.common(revealed).epsilon(delta))
         if self.single and 0 < best < math.inf:
-            best = min(best, _single_epsilon(self.places(g), self.protocol.epsilon0, delta, best))
+            best = min(best, _single_epsilon(self.places(g), self.randomizer, delta, best))
         return best
 
     def group_of(self, users: float) -> int:
@@ -339,14 +367,16 @@ class UserCurves:
         ]
 
 
-def _single_epsilon(places: list[tuple[int, float, float]], epsilon0: float, delta: float, known: float) -> float:
+def _single_epsilon(
+    places: list[tuple[int, float, float]], randomizer: Randomizer, delta: float, known: float
+) -> float:
     """The least ε at δ, rounded up; `known` if that is better."""
     low, high = 0.0, known
-    if single_deltas(places, epsilon0, [known])[0] > delta:
+    if single_deltas(places, randomizer, [known])[0] > delta:
         return known
     while high - low > 1e-5 * high:
         middle = (low + high) / 2
-        low, high = (low, middle) if single_deltas(places, epsilon0, [middle])[0] <= delta else (middle, high)
+        low, high = (low, middle) if single_deltas(places, randomizer, [middle])[0] <= delta else (middle, high)
     return high
 
 
@@ -433,7 +463,7 @@ def curator_and(graph: Graph, observers: Any) -> tuple[int, ...]:
 
 def curator_heap(protocol: Shuffle, s: float) -> Heap:
     """The heap that bounds what the curator sees at separation s."""
-    return Heap.of(protocol.n - 1, protocol.epsilon0, keep=1 - s, revealed=s, delta0=protocol.delta0)
+    return Randomizer.of(protocol).heap(protocol.n - 1, keep=1 - s, revealed=s)
 
 
 def uniform_heap(protocol: Shuffle) -> Heap:
@@ -466,7 +496,7 @@ def statements(protocol: Shuffle) -> tuple[str, ...]:
     """What every guarantee of a `Shuffle` assumes."""
     dummies = "who holds nothing hands over a report of a null value fixed beforehand, from the same randomizer"
     return (
-        drawn_once(protocol),
+        Randomizer.of(protocol).words,
         IDEAL_DRAWS,
         INDEPENDENT,
         ENCRYPTED,
@@ -474,12 +504,6 @@ def statements(protocol: Shuffle) -> tuple[str, ...]:
         "all users follow the protocol to its end; graph, rounds, laziness and randomizer are public",
         *([dummies] if protocol.reporting == "single" else []),
     )
-
-
-def drawn_once(protocol: Shuffle | FaultyShuffle | RelayedShuffle) -> str:
-    """The assumption on how reports are made."""
-    delta0 = f", δ₀ = {protocol.delta0:g}" if protocol.delta0 else ""
-    return f"every report comes from an ε₀ = {protocol.epsilon0:g}{delta0} randomizer, drawn once"
 
 
 realised.refuse(
