@@ -13,9 +13,11 @@ import numpy as np
 import pytest
 
 from netdp import graphs
+from netdp.families.shuffle.account.randomizer import Randomizer
 from netdp.families.shuffle.account.relay import overflow_given
 from netdp.families.shuffle.peer_walk import pattern_of
 from netdp.families.shuffle.reports import cuts_bytes, hop
+from netdp.mechanisms.responses import RandomizedResponse
 from netdp.peers.ledger.losses import seen
 from netdp.peers.messages import Item, ItemKind, Key
 from netdp.peers.records import Misfit
@@ -57,11 +59,12 @@ def test_the_plan_finds_hops_and_the_least_noise(study):
 
 def test_the_promise_is_that_of_the_theorems(study):
     how, delta = study.settings, 1e-3
-    direct = Shuffle(study.graph, how.rounds, how.epsilon0)
+    direct = Shuffle(study.graph, how.rounds, how.epsilon0, values=3)
     alone = account(direct, "curator").worst_epsilon(delta)
-    one_party = Heap.of(22, how.epsilon0).epsilon(delta)
+    cells = Randomizer(how.epsilon0, values=3)
+    one_party = cells.heap(22).epsilon(delta)
     assert study.running.promise(0).worst_epsilon(delta) == pytest.approx(max(alone, one_party), rel=2e-3)
-    with_one = max(account(direct, ("curator", 3)).worst_epsilon(delta), Heap.of(21, how.epsilon0).epsilon(delta))
+    with_one = max(account(direct, ("curator", 3)).worst_epsilon(delta), cells.heap(21).epsilon(delta))
     assert study.running.promise(1).worst_epsilon(delta) == pytest.approx(with_one, rel=2e-3)
     many = study.running.promise(12)  # too many coalitions to look at each: the report's own loss
     assert many.worst_epsilon(0.0) == pytest.approx(how.epsilon0)
@@ -89,6 +92,45 @@ def test_a_bipartite_network_gets_laziness_and_a_server_gets_cover():
     assert plan(cover=9).settings.cover == 9
     with pytest.raises(Misfit, match="cover: must be 0"):
         plan(cover=65)
+
+
+def test_a_histogram_is_certified_as_what_its_peers_draw(study):
+    """The randomizer of the peers is response over the cells, and the study says so; numbers and old studies say nothing."""
+    mechanism = study.running.reports().mechanism
+    assert (type(mechanism), mechanism.domain, study.settings.values) == (RandomizedResponse, 3, 3)
+    assert study.protocol().values == 3
+    older = study.replace(protocol={"values": 0})
+    assert older.protocol().values is None
+    assert older.running.worst_epsilon(0, 1e-3) > study.running.worst_epsilon(0, 1e-3) * 1.1
+    assert any("randomized response over 3 values" in line for line in study.running.promise(0).assumptions)
+    assert not any("response" in line for line in older.running.promise(0).assumptions)
+    assert "\nvalues = 3 " in study.text
+    assert "\nvalues = " not in older.text
+    numbers = Study.plan("mean", shuffled.MEAN, NAMES[:8], graph="complete:8", epsilon=1.0, delta=1e-3, kind="shuffle")
+    assert numbers.settings.values == 0
+    for wrong, words in (({"values": 4}, "over 3 cells, got 4; write 3"), ({"values": -1}, "got -1")):
+        with pytest.raises(Misfit, match=words):
+            study.replace(protocol=wrong)
+    with pytest.raises(Misfit, match="numbers with Laplace noise, got 3"):
+        numbers.replace(protocol={"values": 3})
+    served = plan(cover=1)
+    assert served.protocol().values == 3
+    charged, before = (one.running.loss(tuple(range(24)), 5) for one in (study, older))
+    for looking in ("curator", "p00", 2):
+        ours, theirs = (seen(loss, tuple(NAMES), "p05", looking) for loss in (charged, before))
+        assert float(ours.epsilon(1e-3)) < float(theirs.epsilon(1e-3))
+        assert float(ours.epsilon(0.0)) == pytest.approx(float(theirs.epsilon(0.0)))
+
+
+def test_studies_from_before_keep_their_hash_and_their_promise():
+    # If this fails, what parties signed in older versions no longer fits.
+    old = shuffled_among(8, epsilon0=0.5, rounds=6)
+    assert old.hash.hex() == "109739d8b08fff282f9e9939a32eed2da259a0fd87f3a3d883f41302add609da"
+    assert "values" not in old.to_dict()["protocol"]
+    assert old.running.promise(0).worst_epsilon(1e-3) == pytest.approx(0.47199143133403465, rel=1e-9)
+    stated = old.replace(protocol={"values": 3})
+    assert stated.hash != old.hash
+    assert Study(**stated.to_dict()) == stated
 
 
 @pytest.mark.parametrize(
@@ -226,9 +268,9 @@ def test_what_was_lost_is_accounted_for_link_by_link(study):
     how, delta = study.settings, 1e-3
     cuts = [[7, v, 2] for v in range(24) if v != 7]
     lost = {"expected": 24, "hands": 23, "accepted": 22, "dropped": {}, "cuts": cuts}
-    faulty = FaultyShuffle(study.graph, how.rounds, how.epsilon0)
+    faulty = FaultyShuffle(study.graph, how.rounds, how.epsilon0, values=3)
     direct = account(faulty, "curator", transcript=pattern_of(lost, tuple(range(24)), how.rounds)).worst_epsilon(delta)
-    parties = Heap.of(20, how.epsilon0).epsilon(delta)
+    parties = Randomizer(how.epsilon0, values=3).heap(20).epsilon(delta)
     found = study.running.realised(0, lost).worst_epsilon(delta)
     assert found == pytest.approx(max(direct, parties), rel=2e-3)
     assert found > study.check_promise()

@@ -41,11 +41,11 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
-from pydantic import model_validator
+from pydantic import SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from netdp.errors import InvalidValue, NetdpError, Unsupported
-from netdp.families.shuffle.account.hiding import report_alone
 from netdp.families.shuffle.account.mixing import fewest_rounds_for
+from netdp.families.shuffle.account.randomizer import Randomizer
 from netdp.families.shuffle.account.relay import covered, overflow_given, overflows
 from netdp.families.shuffle.peer_walk import (
     STALLED,
@@ -80,7 +80,6 @@ from netdp.peers.promise import stated
 from netdp.peers.records import Misfit, Number, Strict, Whole
 from netdp.peers.spread import Moment, Moves
 from netdp.peers.streams import context, noise_words, seal, unseal
-from netdp.privacy.clones import Heap
 from netdp.privacy.curves import SharedCurve
 from netdp.privacy.guarantee import Guarantee
 from netdp.privacy.observers import Observers
@@ -110,8 +109,22 @@ class ShuffleLosses(Kind):
     def protocol_of(self, roster: Roster) -> Shuffle | RelayedShuffle:
         how, graph = self.settings, self.graph_of(roster)
         if how.cover:
-            return RelayedShuffle(graph, how.rounds, how.epsilon0, cover=how.cover, laziness=how.laziness)
-        return Shuffle(graph, how.rounds, how.epsilon0, reporting=how.reporting, laziness=how.laziness)
+            return RelayedShuffle(
+                graph, how.rounds, how.epsilon0, cover=how.cover, laziness=how.laziness, values=self.randomizer.values
+            )
+        return Shuffle(
+            graph,
+            how.rounds,
+            how.epsilon0,
+            reporting=how.reporting,
+            laziness=how.laziness,
+            values=self.randomizer.values,
+        )
+
+    @property
+    def randomizer(self) -> Randomizer:
+        """What the study states of the randomizer; studies from before there was a word for it state ε₀ alone."""
+        return Randomizer(self.settings.epsilon0, values=self.settings.values or None)
 
     def graph_of(self, roster: Roster) -> Graph:
         """Who talks to whom among these."""
@@ -146,10 +159,10 @@ class ShuffleLosses(Kind):
 
     def _for_all(self, colluders: int, arrived: int, found: list[Guarantee]) -> Guarantee:
         """The largest loss of coalitions with the curator (of none: the report's own), and of those without it."""
-        n, e0 = self.study.n, self.settings.epsilon0
+        n = self.study.n
         if not found:
-            found = [replace(accounted(self.protocol(), ("curator",)), curve=report_alone(e0, 0.0))]
-        alone = Heap.of(self._others(colluders, arrived), e0).profile()
+            found = [replace(accounted(self.protocol(), ("curator",)), curve=self.randomizer.alone)]
+        alone = self.randomizer.heap(self._others(colluders, arrived)).profile()
         losses = [*found, replace(found[0], curve=alone)]
         worst = stated(losses, n, colluders + 1)
         who = "the curator alone, or any single party" if not colluders else (
@@ -160,10 +173,10 @@ class ShuffleLosses(Kind):
     def worst_epsilon(self, colluders: int, delta: float) -> float:
         if self.study.privacy.attempts > 1:
             return self.promise(colluders).require_certified().worst_epsilon(delta)
-        cases, e0 = self.cases(colluders), self.settings.epsilon0
+        cases = self.cases(colluders)
         alone = self.without_curator(colluders, delta)
         if not cases:
-            return max(alone, report_alone(e0, 0.0).epsilon(delta).item())
+            return max(alone, self.randomizer.alone.epsilon(delta).item())
         return max(alone, *(self.with_parties(case, delta) for case in cases))
 
     def with_parties(self, case: tuple[Roster, tuple[int, ...]], delta: float) -> float:
@@ -173,7 +186,7 @@ class ShuffleLosses(Kind):
 
     def without_curator(self, colluders: int, delta: float) -> float:
         """What any `colluders` + 1 parties learn in one attempt without the curator, at one δ."""
-        return Heap.of(self._others(colluders, self.study.smallest_roster), self.settings.epsilon0).epsilon(delta)
+        return self.randomizer.heap(self._others(colluders, self.study.smallest_roster)).epsilon(delta)
 
     def _others(self, colluders: int, arrived: int) -> int:
         """Among how many reports one hides from any `colluders` + 1 parties without the curator, of so many that arrived."""
@@ -219,7 +232,9 @@ class ShuffleLosses(Kind):
         """What any so many parties and the curator learnt, given what was lost on the way."""
         how, members = self.settings, tuple(range(self.study.n)) if roster is None else roster
         pattern, protocol = pattern_of(realised, members, how.rounds), self.protocol_of(members)
-        lossy = FaultyShuffle(self.graph_of(members), how.rounds, how.epsilon0, laziness=how.laziness)
+        lossy = FaultyShuffle(
+            self.graph_of(members), how.rounds, how.epsilon0, laziness=how.laziness, values=self.randomizer.values
+        )
 
         def against(who: tuple[Any, ...]) -> Guarantee:
             if not pattern.severed:
@@ -417,6 +432,14 @@ class ShuffleSettings(Strict):
     laziness: Number = 0.0
     cover: Whole = 0
     grid: Number = _STEPS
+    values: Whole = 0
+    """Of how many the reports are randomized response; 0: the promise is that of any randomizer."""
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """As plain values; a study that does not state the randomizer is what it was before there was a word for it."""
+        plain: dict[str, Any] = written(self)
+        return plain if self.values else {name: value for name, value in plain.items() if name != "values"}
 
     @model_validator(mode="after")
     def _sensible(self) -> Self:
@@ -449,6 +472,7 @@ class ShuffleRunning(ShuffleLosses):
         "reporting": '"all": hand over all reports held; "single": one, or a dummy',
         "laziness": "a report stays where it is for a round with this chance",
         "cover": "0: direct links; else through the curator's server, so many places a link",
+        "values": "reports are randomized response over so many cells, and the promise rests on that",
     }
     how = (
         "Each party randomizes its value and seals this report so that only the curator can open it. The reports then hop from "
@@ -470,6 +494,14 @@ class ShuffleRunning(ShuffleLosses):
 
     def check(self) -> None:
         super().check()
+        cells = self.reports().values
+        if self.settings.values not in (0, cells):
+            reports = f"randomized response over {cells} cells" if cells else "numbers with Laplace noise"
+            raise Misfit(
+                ("protocol", "values"),
+                f"the reports of this task are {reports}, got {self.settings.values}; write {cells}"
+                + (", or leave it out: then the promise is that of any randomizer" if cells else ", or leave it out"),
+            )
         if self.settings.reporting == "single" and self.study.smallest_roster < 4:
             raise Misfit(("protocol", "reporting"), "single reports need four parties or more")
         for roster in self.rosters():
@@ -582,13 +614,13 @@ class ShuffleRunning(ShuffleLosses):
         tables = [one.curves if isinstance(one, SharedCurve) else one for one in curves]  # one for all parties
         single = {name: tables[0] for u, name in enumerate(self.study.everybody) if u != me}
         sizes = {k + 1: table for k, table in enumerate(tables) if k}
-        return profile_loss(single, report_alone(self.settings.epsilon0, 0.0), sizes)
+        return profile_loss(single, self.randomizer.alone, sizes)
 
     def recomputed(self, attempt: int, roster: Roster, me: int, realised: Mapping[str, Any]) -> dict[str, Any] | None:
         """The loss given which links failed and how many reports arrived; None if it is no more than was promised."""
         arrived, terms = int(realised.get("accepted", len(roster))), self.study.privacy
         if realised.get("unheard"):  # who was given up elsewhere, and what the curator has got, nobody has told us
-            return self._entry([report_alone(self.settings.epsilon0, 0.0)] * (terms.colluders + 1), me)
+            return self._entry([self.randomizer.alone] * (terms.colluders + 1), me)
         lists = [list(realised.get("cuts", ()))]
         if unsaid := [cut for cut in realised.get("unsaid", ()) if cut not in lists[0]]:
             lists.append([*lists[0], *unsaid])  # the curator may have our hand by now, after its total
@@ -620,6 +652,7 @@ class ShuffleRunning(ShuffleLosses):
             "reporting": "all" if reporting is None else reporting,
             "rounds": fewest_rounds_for(graph, laziness, _CROWD).rounds if rounds is None else rounds,
             "laziness": float(laziness), "cover": 0, "grid": _STEPS,
+            "values": 0 if getattr(wish.task, "is_numeric", True) else wish.task.dimension,
         }  # fmt: skip
         if given.get("cover"):
             settings["cover"] = _enough_cover(graph, settings, int(given["cover"]), wish.delta)

@@ -185,6 +185,8 @@ class Reports:
             if task.is_numeric
             else RandomizedResponse(task.dimension, epsilon0)
         )
+        self.values = 0 if task.is_numeric else task.dimension
+        """Over how many cells reports are randomized response; 0 if they are numbers."""
         self.furthest = 0
         """Of a number, in steps: no report is further from 0. Noise that reaches beyond, with a chance of e⁻⁴⁰, is cut off."""
         if task.is_numeric:
