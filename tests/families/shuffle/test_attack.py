@@ -12,7 +12,8 @@ import pytest
 from netdp import graphs
 from netdp.audit import SIMULATOR, Verdict, attacks, audit, audit_pair, look
 from netdp.errors import Unsupported
-from netdp.families.shuffle.attack import ShuffleAttack, fit, hops_made, stated_law, walked, where_it_ends
+from netdp.families.shuffle import attack as shuffle_attack
+from netdp.families.shuffle.attack import Response, ShuffleAttack, fit, hops_made, stated_law, walked, where_it_ends
 from netdp.families.shuffle.protocol import ShuffledView, ShuffleTranscript
 from netdp.families.shuffle.simulate import ShuffledReports, shuffle_reports
 from netdp.protocols import FaultyShuffle, RelayedShuffle, Shuffle
@@ -130,15 +131,57 @@ def test_colluders_know_whose_report_they_are_handed_in_the_first_round():
     assert stated_law(SHUFFLE.replace(rounds=1), 5, (beside,))[beside] == 0.0
 
 
+@pytest.mark.parametrize("how", [{"values": 4}, {"variation": 0.5}])
+@pytest.mark.parametrize("reporting", ["all", "single"])
+def test_so_they_have_of_a_randomizer_that_is_stated(reporting, how):
+    """Under the target's 0: the other three laws may be anything as long as they are those of the reports."""
+    protocol = SHUFFLE.replace(epsilon0=1.5, reporting=reporting, **how)
+    attack = ShuffleAttack(protocol, (), 5, SIMULATOR)
+    ratios = np.exp(np.concatenate([attack.batch(False, seed) for seed in range(10)]))
+    assert abs(ratios.mean() - 1) < 4 * ratios.std() / np.sqrt(len(ratios))
+    response, rng = Response(protocol), np.random.default_rng(0)
+    for row, value in enumerate((0, 1, response.others)):
+        found = np.bincount(response(np.full(40_000, value), rng), minlength=response.laws.shape[1]) / 40_000
+        assert found == pytest.approx(response.laws[row], abs=0.012)
+    e, zero, one = math.exp(1.5), *response.laws[:2]
+    assert (zero / one).max() == pytest.approx(e)
+    if "variation" in how:
+        assert np.maximum(zero - one, 0).sum() == pytest.approx(0.5)
+
+
+def test_binary_answers_under_a_claim_of_more_values_are_refuted(monkeypatch):
+    """Peers whose answers are yes or no, where 64 values are stated."""
+    protocol = SHUFFLE.replace(values=64)
+    pair = look(protocol, ["curator"], 5)
+    sound = audit_pair(protocol, pair, trials=700, seed=1, system=here)
+    assert sound.verdict is not Verdict.REFUTED
+    monkeypatch.setattr(shuffle_attack, "Response", lambda protocol: Response(protocol.replace(values=None)))
+    planted = audit_pair(protocol, pair, trials=2000, seed=1, system=here)
+    assert planted.verdict is Verdict.REFUTED
+
+
 @pytest.mark.parametrize(
     ("protocol", "users"),
     [
         (SHUFFLE, []),
+        (SHUFFLE.replace(values=8), []),
+        (SHUFFLE.replace(values=8, reporting="single"), []),
+        (SHUFFLE.replace(variation=0.6), []),
+        (SHUFFLE.replace(values=8), [int(w) for w in SHUFFLE.graph.neighbors(5)[:2]]),
         (SHUFFLE.replace(reporting="single"), []),
         (SHUFFLE.replace(laziness=0.3, rounds=24), []),
         (SHUFFLE, [int(w) for w in SHUFFLE.graph.neighbors(5)[:2]]),
     ],
-    ids=["all", "single", "lazy", "with neighbours"],
+    ids=[
+        "all",
+        "8 values",
+        "8 values, single",
+        "variation",
+        "8 values, with neighbours",
+        "single",
+        "lazy",
+        "with neighbours",
+    ],
 )
 def test_a_sound_shuffle_is_not_refuted(protocol, users):
     pair = look(protocol, ["curator", *users], 5)

@@ -2,8 +2,10 @@
 
     Λ = Σ_j P(item j is the target's | who handed over how many) · ℓ(r_j),   ℓ(r) = P(report r | 1)/P(report r | 0)
 
-if all others hold 0 and everybody answers by binary randomized response (docs/proofs/shuffle.md#shuffling-attack). Users who
-collude with the curator recognise their own reports and those that they were handed in the first round.
+if all others hold 0 and everybody answers by binary randomized response (docs/proofs/shuffle.md#shuffling-attack). A protocol
+that states its randomizer is attacked with that (`Response`): under k-ary response all others hold a third value, and Λ is a
+ratio of two such sums. Users who collude with the curator recognise their own reports and those that they were handed in the
+first round.
 
 The system under audit is a function with the arguments of `netdp.families.shuffle.simulate.shuffle_reports`, as reports that
 walk have no values to be added up; the simulator's `execute` stands for that function. `hops_made` and `where_it_ends` check
@@ -24,6 +26,7 @@ from netdp.audit.attack import SIMULATOR, Attack, System, attacks, batch_seed, c
 from netdp.audit.findings import Check
 from netdp.audit.noise import _LARGEST, Sampler, noises
 from netdp.audit.samples import finite_law, laplace_law
+from netdp.families.shuffle.account.randomizer import Randomizer
 from netdp.families.shuffle.protocol import FaultyShuffle, RelayedShuffle, Shuffle
 from netdp.families.shuffle.simulate import ShuffledReports, shuffle_reports
 from netdp.mechanisms.discrete_gaussian import Words
@@ -38,7 +41,7 @@ def _noise_of_shuffle(protocol: Shuffle | FaultyShuffle | RelayedShuffle) -> lis
     """What peers send: labels by randomized response, numbers in [−1, 1] by discrete Laplace noise."""
     if protocol.delta0 or protocol.epsilon0 > _LARGEST:
         return []
-    labels, numbers = RandomizedResponse(4, protocol.epsilon0), GridLaplace(2.0, protocol.epsilon0)
+    labels, numbers = RandomizedResponse(protocol.values or 4, protocol.epsilon0), GridLaplace(2.0, protocol.epsilon0)
     other = 1 / (math.exp(protocol.epsilon0) + labels.domain - 1)
 
     def named(size: int, words: Words) -> IntArray:
@@ -48,12 +51,13 @@ def _noise_of_shuffle(protocol: Shuffle | FaultyShuffle | RelayedShuffle) -> lis
         return numbers.report(np.zeros(size), words)[:, 0]
 
     shares = [1 - (labels.domain - 1) * other, *[other] * (labels.domain - 1)]
-    return [
+    every = [
         Sampler("reports of labels", finite_law(shares, "randomized response"), named),
         Sampler(
             "reports of numbers", laplace_law(Fraction(protocol.epsilon0) / numbers.steps), reported, numbers.steps
         ),
     ]
+    return every if protocol.values is None else every[:1]
 
 
 _RUNS = 64
@@ -84,6 +88,40 @@ attacks.refuse(
 )
 
 
+class Response:
+    """The randomizer that is attacked: the worst of those that the protocol may have.
+
+    The target holds 0 or 1, all others (and dummies) `others`; `laws` are the reports of a 0, of a 1 and of what the others hold.
+
+    >>> from netdp import graphs
+    >>> p = Shuffle(graphs.complete(5), rounds=3, epsilon0=math.log(3))
+    >>> [law.round(3).tolist() for law in Response(p.replace(values=4)).laws]
+    [[0.5, 0.167, 0.167, 0.167], [0.167, 0.5, 0.167, 0.167], [0.167, 0.167, 0.5, 0.167]]
+    >>> [law.round(3).tolist() for law in Response(p.replace(variation=0.2)).laws]      # 2: a report for neither
+    [[0.3, 0.1, 0.6], [0.1, 0.3, 0.6], [0.3, 0.1, 0.6]]
+    """
+
+    def __init__(self, protocol: Shuffle) -> None:
+        self.values = protocol.values or 2
+        self.others = 2 if self.values > 2 else 0
+        randomizer = Randomizer.of(protocol)
+        own = randomizer.makeup.get("q", 1 / (1 + math.exp(-protocol.epsilon0)))
+        self.lie = own * math.exp(-protocol.epsilon0) * (self.values - 1)
+        """The probability of another one of the values."""
+        self.blank = max(0.0, 1 - own - self.lie) if protocol.variation is not None else 0.0
+        width = self.values + (protocol.variation is not None)
+        self.laws = np.full((3, width), self.lie / (self.values - 1))
+        self.laws[:, self.values :] = self.blank
+        self.laws[range(3), [0, 1, self.others]] = 1 - self.lie - self.blank
+
+    def __call__(self, truth: IntArray, rng: np.random.Generator) -> IntArray:
+        """One report of each value."""
+        draws = rng.random(len(truth))
+        other = np.minimum((draws / self.lie * (self.values - 1)).astype(np.int64), self.values - 2)
+        reports = np.where(draws < self.lie, other + (other >= truth), truth)
+        return np.where((draws >= self.lie) & (draws < self.lie + self.blank), self.values, reports)
+
+
 @dataclass(frozen=True, eq=False)
 class ShuffleAttack(Attack):
     """See the module."""
@@ -104,7 +142,7 @@ class ShuffleAttack(Attack):
     def runs(self, within: bool, seed: int) -> tuple[ShuffledReports, IntArray | None]:
         """One run, and where reports were after its first round if somebody colludes."""
         rng = np.random.default_rng(batch_seed(seed, 1))
-        values = np.zeros(self.protocol.n, dtype=np.int64)
+        values = np.full(self.protocol.n, Response(self.protocol).others, dtype=np.int64)
         values[self.target] = int(within)
         run = shuffled(self.system, self.protocol, values, seed, rng)
         if not self.colluders:
@@ -115,26 +153,28 @@ class ShuffleAttack(Attack):
     def score(self, run: ShuffledReports, first: IntArray | None = None) -> float:
         """log Λ; `first`: who held the report of each user after the first round."""
         reports, holders = np.asarray(run.view.reports), np.asarray(run.view.holders)
-        ratios = np.exp(self.protocol.epsilon0 * np.where(reports == 1, 1.0, -1.0))
+        zero, one, others = self._response.laws[:, reports]
         hidden = np.ones(len(holders), dtype=bool)
         if first is not None:
             known = self._known(first)
             origins = np.asarray(run.transcript.origins)
             if known[self.target]:  # nothing is left to chance, unless it was not handed over
-                return float(np.log(ratios[origins == self.target]).sum())
+                return float(np.log((one / zero)[origins == self.target]).sum())
             hidden = (origins < 0) | ~known[origins]
         weights = self._weights[holders] * hidden
-        if self.protocol.reporting == "all":
-            total = float(weights.sum())
-            return math.log(float(weights @ ratios) / total) if total > 0 else 0.0
-        left = 1 - float(self._weights.sum())
-        return math.log((float(weights @ ratios) + left) / (float(weights.sum()) + left))
+        left = 0.0 if self.protocol.reporting == "all" else 1 - float(self._weights.sum())
+        above, below = (float(weights @ (law / others)) + left for law in (one, zero))
+        return math.log(above / below) if below > 0 else 0.0
 
     def _known(self, first: IntArray) -> BoolArray:
         """Whose reports the colluders know: their own, and those that they were handed in the first round."""
         known = np.isin(first, self.colluders)
         known[list(self.colluders)] = True
         return np.asarray(known)
+
+    @cached_property
+    def _response(self) -> Response:
+        return Response(self.protocol)
 
     @cached_property
     def _weights(self) -> FloatArray:
@@ -162,17 +202,16 @@ class ShuffleAttack(Attack):
 
 
 def shuffled(system: Any, protocol: Shuffle, values: IntArray, seed: int, rng: np.random.Generator) -> ShuffledReports:
-    """One run of the system under audit, on values 0 and 1 that are randomized here; dummies are made from 0."""
+    """One run of the system under audit, on values that are randomized here; dummies are made from what the others hold."""
     run = shuffle_reports if system is SIMULATOR else system
-    lie = 1 / (1 + math.exp(protocol.epsilon0))
+    response = Response(protocol)
 
-    def randomized(truth: IntArray) -> IntArray:
-        return np.where(rng.random(len(truth)) < lie, 1 - truth, truth)
+    def dummies(count: int) -> IntArray:
+        return response(np.full(count, response.others, dtype=np.int64), rng)
 
-    dummies = (
-        {} if protocol.reporting == "all" else {"dummies": lambda count: randomized(np.zeros(count, dtype=np.int64))}
+    done: ShuffledReports = run(
+        protocol, response(values, rng), seed, **({} if protocol.reporting == "all" else {"dummies": dummies})
     )
-    done: ShuffledReports = run(protocol, randomized(values), seed, **dummies)
     return done
 
 
@@ -273,9 +312,9 @@ def _attack_shuffle(protocol: Shuffle, observers: Observers, target: int, system
 def _from_reports(
     protocol: Shuffle, colluders: tuple[int, ...], planted: IntArray, coins: IntArray, seed: int, system: System
 ) -> FloatArray:
-    """By how much more often than elsewhere the report is 1 where the report of a canary may be."""
+    """By how much more often than elsewhere the report is 1, and not 0, where the report of a canary may be."""
     n, rng = protocol.n, np.random.default_rng(batch_seed(seed, 5))
-    values = np.zeros(n, dtype=np.int64)
+    values = np.full(n, Response(protocol).others, dtype=np.int64)
     values[planted] = coins
     run = shuffled(system, protocol, values, seed, rng)
     laws = walked(protocol, np.eye(n))
@@ -288,5 +327,6 @@ def _from_reports(
     weights = (laws / np.maximum(laws.mean(axis=0), 1e-300))[planted][:, run.view.holders]
     hidden = ~np.isin(run.transcript.origins, colluders)  # they know their own reports
     reports = np.asarray(run.view.reports)
+    reports = (reports == 1).astype(np.float64) - (reports == 0)  # binary: as good as the reports themselves
     mean = weights[:, hidden] @ reports[hidden] / np.maximum(weights[:, hidden].sum(axis=1), 1e-300)
     return np.asarray(mean - reports[hidden].mean())

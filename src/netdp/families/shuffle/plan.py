@@ -22,7 +22,7 @@ import numpy as np
 
 from netdp.errors import InvalidValue, Unsupported
 from netdp.families.shuffle.account import relay
-from netdp.families.shuffle.account.faults import before, feasible, unharmed
+from netdp.families.shuffle.account.faults import before, feasible, meets_calm, unharmed
 from netdp.families.shuffle.account.hiding import reaches
 from netdp.families.shuffle.account.mixing import fewest, fewest_rounds_for
 from netdp.families.shuffle.account.randomizer import Randomizer
@@ -361,7 +361,7 @@ def _fewest(probe: FaultyShuffle, delta: float, share: float) -> int:
             return False
         target = (1 + share) * uniform
         if not protocol.outages and protocol.n <= _FOLLOWED and feasible(protocol):  # nothing is left to chance
-            return account(protocol, "curator").worst_epsilon(delta) <= target
+            return meets_calm(protocol, target, delta)
         return reaches(protocol, before(protocol), target, delta)
 
     found = fewest(meets, _MOST_ROUNDS)
@@ -415,7 +415,7 @@ def _calibrate_faulty(protocol: FaultyShuffle, epsilon: float, delta: float) -> 
         trial = protocol.replace(epsilon0=epsilon0)
         if ways is not None:
             return level >= epsilon0 or reaches(trial, ways, level, delta)
-        return account(trial, "curator").worst_epsilon(delta) <= level
+        return meets_calm(trial, level, delta)
 
     found = protocol.replace(epsilon0=rounded_down(_largest(meets, level, 1e-4)))
     # δ(ε) is kept as a table and read along chords: what is handed out shall pass its own account

@@ -232,6 +232,29 @@ def given(
     progress: Progress | None = None,
 ) -> ProfileCurve:
     """One curve per user, given who was away (nobody without a pattern); nan at the colluders."""
+    return curves(protocol, _ways(protocol, pattern, members, progress), members)
+
+
+def meets_calm(protocol: FaultyShuffle, epsilon: float, delta: float) -> bool:
+    """Whether (ε, δ) is certified for everybody if nobody is away, without the ε between."""
+    eps, randomizer = np.array([epsilon]), Randomizer.of(protocol)
+    heaps: dict[bytes, Heap] = {}
+    for ways in _ways(protocol, None, (), None):
+        best = math.inf
+        for way in ways:
+            key = way.shares.tobytes()
+            if key not in heaps:
+                heaps[key] = way.heap(randomizer)
+            best = min(best, float(way.deltas(heaps[key], eps)[0]))
+        if best > delta:
+            return False
+    return True
+
+
+def _ways(
+    protocol: FaultyShuffle, pattern: FaultPattern | None, members: tuple[int, ...], progress: Progress | None
+) -> list[list[Hiding]]:
+    """The bounds of every user; none of a colluder."""
     if not feasible(protocol):
         raise Unsupported(
             f"given who was away, all {protocol.n} origins are followed for {protocol.rounds} rounds; that is offered up to "
@@ -250,7 +273,7 @@ def given(
         worth = sum(max((way.hidden * float(way.shares.sum()) for way in each), default=0.0) for each in ways)
         if worth > score:
             best, score = ways, worth
-    return curves(protocol, best, members)
+    return best
 
 
 def _times(rounds: int) -> tuple[int, ...]:
