@@ -5,6 +5,9 @@
 (b) single reporting: certified ε beside "all" and a lower bound; errors at equal ε
 (c) one user who colludes with the curator: of least, median and largest degree; ε of the users at several δ
 (d) ε after few hops: what is certified before and after, for the worst, 99 % and the median user
+(e) 2,000 mixed reports of k-ary response: certified, by sums without bins (independent of the accountant), by the worst
+    mechanism, and what counting reveals at least; unary encoding, Laplace noise and PrivUnit by their total variation
+(f) tightness at real sizes: certified ε over that of an attack that counts reports, for all, single, faulty, relayed
 """
 
 from __future__ import annotations
@@ -13,17 +16,20 @@ import sys
 import time
 
 import numpy as np
+from scipy.stats import binom
 
 import netdp
 from measure import QUICK, few, size
 from netdp import graphs
 from netdp.errors import DataNotFound
 from netdp.families.shuffle.account.mixing import fewest_rounds, mixing, separation
+from netdp.families.shuffle.account.randomizer import Randomizer
 from netdp.families.shuffle.account.shuffling import UserCurves, least_deltas, trusted_sampler
 from netdp.families.shuffle.error import empty_hands, largest_error
 from netdp.families.shuffle.plan import calibrate_epsilon0, plan_rounds
+from netdp.mechanisms import GridLaplace, PrivUnit, UnaryEncoding
 from netdp.privacy.clones import Heap
-from netdp.protocols import Shuffle
+from netdp.protocols import FaultyShuffle, RelayedShuffle, Shuffle
 
 REAL = ("twitch", "facebook-pages", "deezer", "enron")
 DELTA, EPSILON0 = 1e-6, 1.0
@@ -127,7 +133,134 @@ def early() -> None:
             )
 
 
-CASES = {"a": hops, "b": single, "c": colluders, "d": early}
+def summed(n, epsilon0, k, eps):
+    """δ of n shuffled k-ary responses by sums over the counts of uniform draws, symbols and the own symbol; no bins."""
+    e = np.exp(epsilon0)
+    drawn = np.arange(n)
+    total, grow = 0.0, np.exp(eps)
+    for T, chance in zip(drawn + 1, binom.pmf(drawn, n - 1, k / (e + k - 1)), strict=True):
+        if chance < 1e-14:
+            continue
+        s = np.arange(T + 1)
+        some = binom.pmf(s, T, 2 / k)
+        for symbols in s[some * chance > 1e-15]:
+            a = np.arange(symbols + 1)
+            b, c = symbols - a, T - symbols
+            score = np.maximum(e * a + b + c - grow * (a + e * b + c), 0.0) * k / (e + k - 1) / T
+            total += chance * some[symbols] * float(score @ binom.pmf(a, symbols, 0.5))
+    return total
+
+
+def counted(n, epsilon0, eps, k=None, arrives=1.0, handed=None):
+    """δ of counting the reports of 0 and of 1 (all others hold a third value, or 0 if there are two only): an attack, so at least.
+
+    handed : single reporting, the probability that the target's report is one of the n items; by default it is one that arrives.
+    """
+    e = np.exp(epsilon0)
+    if k is None or k == 2:
+        if handed is None and arrives == 1:
+            return least_deltas(n, 1.0, epsilon0, eps)
+        if handed is not None:
+            return least_deltas(n, handed, epsilon0, eps)
+        far = np.arange(n + 1)  # of those that arrive, given how many: N is seen, too
+        chances = binom.pmf(far[1:], n, arrives)
+        heavy = np.flatnonzero(chances > 1e-9)[:: max(1, n // 400)]
+        weights = chances[heavy] / chances[heavy].sum()
+        return arrives * sum(
+            w * least_deltas(int(N), 1.0, epsilon0, eps) for N, w in zip(heavy + 1, weights, strict=True)
+        )
+    p, q = 1 / (e + k - 1), e / (e + k - 1)
+    grow = np.exp(np.atleast_1d(eps))[:, None]
+    items = n if handed is not None else n - 1
+    chance = arrives if handed is None else handed
+
+    def pair(count):
+        """P(n₀ = i, n₁ = j) of so many others, rows i."""
+        top = int(count * p * arrives + 14 * np.sqrt(count * p * arrives + 1)) + 8
+        i = np.arange(top)
+        return binom.pmf(i, count, p * arrives)[:, None] * binom.pmf(
+            i[None, :], count - np.minimum(i, count)[:, None], p * arrives / (1 - p * arrives)
+        )
+
+    rest, base = pair(n - 1), pair(items)
+    size = min(len(rest), len(base))
+    rest, base = rest[:size, :size], base[:size, :size]
+    down = np.pad(rest, ((1, 0), (0, 0)))[:-1]
+    right = np.pad(rest, ((0, 0), (1, 0)))[:, :-1]
+    left = max(0.0, 1 - q - p)
+    sides = [
+        ((1 - chance) * base + chance * (mine * down + theirs * right + left * rest)).ravel()
+        for mine, theirs in ((q, p), (p, q))
+    ]
+    return np.maximum(sides[0] - grow * sides[1], 0).sum(axis=1)
+
+
+def least_epsilon(delta, high, **how):
+    """The ε of counting at δ."""
+    low = 0.0
+    for _ in range(30):
+        middle = (low + high) / 2
+        found = float(counted(eps=np.array([middle]), **how)[0])
+        low, high = (low, middle) if found <= delta else (middle, high)
+    return low
+
+
+def mechanisms() -> None:
+    n = size(2000, quick=200)
+    print(f"(e) {n:,} mixed reports, ε₀ = {EPSILON0:g}, δ = {DELTA:g}")
+    worst = Randomizer(EPSILON0).heap(n - 1).epsilon(DELTA)
+    print(
+        f"  any randomizer           ε = {worst:.5f}, counting at least {least_epsilon(DELTA, worst, n=n, epsilon0=EPSILON0):.5f}"
+    )
+    for k in few((4, 16, 128)):
+        start = time.perf_counter()
+        found = Randomizer(EPSILON0, values=k).heap(n - 1).epsilon(DELTA)
+        took = time.perf_counter() - start
+        there = summed(n, EPSILON0, k, found)
+        low = least_epsilon(DELTA, found, n=n, epsilon0=EPSILON0, k=k)
+        print(
+            f"  {k:>3}-ary response         ε = {found:.5f} ({took:.2f} s); δ there by sums {there:.4g}, {100 * (DELTA / there - 1):.2f} % "
+            f"less; counting at least {low:.5f} (×{found / low:.3f})"
+        )
+    for mechanism in (
+        UnaryEncoding(16, EPSILON0, "symmetric"),
+        UnaryEncoding(16, EPSILON0),
+        GridLaplace(1.0, EPSILON0),
+        PrivUnit(200, EPSILON0),
+    ):
+        apart = float(mechanism.curve.delta(0.0))
+        found = Randomizer(EPSILON0, variation=apart).heap(n - 1).epsilon(DELTA)
+        print(f"  {type(mechanism).__name__:<24} ε = {found:.5f}, total variation {apart:.4f}")
+
+
+def tightness() -> None:
+    print(
+        f"(f) certified ε over that of counting the reports (an attack), ε₀ = {EPSILON0:g}; places say nothing once mixed"
+    )
+    for n in few(size((200, 600, 2000), quick=(100,))):
+        graph = graphs.regular(n, 8, seed=0)
+        for k in few((None, 16)):
+            ways = {
+                "all": (Shuffle(graph, 60, EPSILON0, values=k), {}, {}),
+                "single": (Shuffle(graph, 60, EPSILON0, values=k, reporting="single"), {"handed": 1 - (1 - 1 / n) ** n}, {}),
+                "before the draw, 10 % away": (FaultyShuffle(graph, 90, EPSILON0, outages=0.1, values=k), {}, {}),
+                "the same given the pattern": (p := FaultyShuffle(graph, 90, EPSILON0, outages=0.1, values=k), {}, {"transcript": p.pattern(seed=1)}),
+                "5 % of the reports lost": (p := FaultyShuffle(graph, 60, EPSILON0, lost=0.05 / 60, values=k), {"arrives": p.arrives}, {}),
+                "through a server": (RelayedShuffle(graph, 60, EPSILON0, cover=14, values=k), {}, {}),
+            }  # fmt: skip
+            for name, (protocol, attack, more) in ways.items():
+                loss = netdp.account(protocol, "curator", **more)
+                parts = []
+                for delta in (1e-4, 1e-6):
+                    high = loss.worst_epsilon(delta)
+                    low = least_epsilon(delta, high, n=n, epsilon0=EPSILON0, k=k, **attack)
+                    parts.append(f"δ = {delta:g}: {high:.4f} / {low:.4f} = {high / low if low else np.inf:.3f}")
+                print(
+                    f"  n = {n:>5}, {'any randomizer' if k is None else f'{k}-ary':<14}  {name:<27} {'   '.join(parts)}"
+                )
+
+
+CASES = {"a": hops, "b": single, "c": colluders, "d": early, "e": mechanisms, "f": tightness}
 
 if __name__ == "__main__":
     for letter in sys.argv[1:] or CASES:

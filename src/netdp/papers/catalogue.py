@@ -61,6 +61,7 @@ MODULES: dict[str, str] = {
     "ours-precision": "ours.figures:PRECISION",
     "ours-learning": "ours.learning:EXPERIMENT",
     "ours-links": "ours.figures:OURS_LINKS",
+    "ours-responses": "ours.shuffling:RESPONSES",
 }
 
 
