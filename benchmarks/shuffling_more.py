@@ -219,8 +219,8 @@ def mechanisms() -> None:
         there = summed(n, EPSILON0, k, found)
         low = least_epsilon(DELTA, found, n=n, epsilon0=EPSILON0, k=k)
         print(
-            f"  {k:>3}-ary response         ε = {found:.5f} ({took:.2f} s); δ there by sums {there:.4g}, {100 * (DELTA / there - 1):.2f} % "
-            f"less; counting at least {low:.5f} (×{found / low:.3f})"
+            f"  {k:>3}-ary response         ε = {found:.5f} ({took:.2f} s); δ there by sums {there:.4g}, "
+            f"{100 * (DELTA / there - 1):.2f} % less; counting at least {low:.5f} (×{found / low:.3f})"
         )
     for mechanism in (
         UnaryEncoding(16, EPSILON0, "symmetric"),
@@ -240,12 +240,14 @@ def tightness() -> None:
     for n in few(size((200, 600, 2000), quick=(100,))):
         graph = graphs.regular(n, 8, seed=0)
         for k in few((None, 16)):
+            away = FaultyShuffle(graph, 90, EPSILON0, outages=0.1, values=k)
+            lossy = FaultyShuffle(graph, 60, EPSILON0, lost=0.05 / 60, values=k)
             ways = {
                 "all": (Shuffle(graph, 60, EPSILON0, values=k), {}, {}),
                 "single": (Shuffle(graph, 60, EPSILON0, values=k, reporting="single"), {"handed": 1 - (1 - 1 / n) ** n}, {}),
-                "before the draw, 10 % away": (FaultyShuffle(graph, 90, EPSILON0, outages=0.1, values=k), {}, {}),
-                "the same given the pattern": (p := FaultyShuffle(graph, 90, EPSILON0, outages=0.1, values=k), {}, {"transcript": p.pattern(seed=1)}),
-                "5 % of the reports lost": (p := FaultyShuffle(graph, 60, EPSILON0, lost=0.05 / 60, values=k), {"arrives": p.arrives}, {}),
+                "before the draw, 10 % away": (away, {}, {}),
+                "the same given the pattern": (away, {}, {"transcript": away.pattern(seed=1)}),
+                "5 % of the reports lost": (lossy, {"arrives": lossy.arrives}, {}),
                 "through a server": (RelayedShuffle(graph, 60, EPSILON0, cover=14, values=k), {}, {}),
             }  # fmt: skip
             for name, (protocol, attack, more) in ways.items():
