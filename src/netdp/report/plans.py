@@ -375,12 +375,15 @@ def shuffle_table(plan: Plan) -> RenderableType:
     table.add_row("the same by a trusted curator at this ε", readable(plan.curator_rmse), style="dim")
     sure = "exact" if plan.mixed.method == "exact" else "proved by a spectral bound"
     lazy = f", laziness={p.laziness:g}" if p.laziness else ""
+    stated = f", values={p.values}" if p.values else ""
     crowd = plan.mixed.crowd(users)
     return Group(
         Text(f"{p.graph.name}: {p.graph.n:,} users, {p.graph.m:,} edges; reports with ε₀ = {p.epsilon0:g}"),
         Text(f"What is learned about a user: ε at δ = {plan.delta:g}\n", style="bold"),
         table,
-        Text(f"\nchosen: Shuffle(graph, rounds={p.rounds}, epsilon0={p.epsilon0!r}{lazy}, reporting={p.reporting!r})"),
+        Text(
+            f"\nchosen: Shuffle(graph, rounds={p.rounds}, epsilon0={p.epsilon0!r}{lazy}, reporting={p.reporting!r}{stated})"
+        ),
         Text(f"every user passes on {plan.hops:,.0f} reports on average"),
         Text(f"and hides among {100 * crowd:.3g} % of the others ({sure})"),
         Text(f"claim: {plan.guarantee.claim.value}, a proved bound"),
