@@ -181,7 +181,7 @@ def on_nodes(which: IntArray, weight: FloatArray, w: FloatArray) -> tuple[IntArr
     key = np.concatenate([which * most + node.astype(np.int64), which * most + node.astype(np.int64) + 1])
     keys, place = np.unique(key, return_inverse=True)
     together = np.bincount(place, weights=np.concatenate([weight * share, weight * (1 - share)]))
-    return keys // most, together, np.exp(-_NODE * (keys % most))
+    return (keys // most).astype(np.int64), np.asarray(together), np.asarray(np.exp(-_NODE * (keys % most)))
 
 
 _LARGEST_EPSILON0 = 600.0

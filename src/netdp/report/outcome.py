@@ -170,6 +170,7 @@ def shuffle_and_account(
     answers, epsilon0 = done.estimate, protocol.epsilon0  # type: ignore[attr-defined]
     mechanism: Mechanism
     truth: float | FloatArray
+    null: Any
     if bounds is None:  # the protocol knows how many labels there are
         mechanism = RandomizedResponse(protocol.values, epsilon0)  # type: ignore[attr-defined]
         data, null = np.asarray(values), 0

@@ -31,15 +31,16 @@ RANGES: dict[str, tuple[float, float]] = {
     "rounds": (1, 1000), "steps": (1, 1_000_000), "iterations": (1, 1000), "gossip_rounds": (1, 100), "sigma": (0.01, 1000),
     "sensitivity": (0.01, 100), "refresh": (0.001, 10), "masks": (0.1, 1e6), "step": (0.001, 10), "clip": (0.01, 10),
     "domain": (2, 1000), "epsilon0": (0.01, 8), "edge_probability": (1e-4, 1), "cover": (1, 1000), "bundles": (1, 100),
+    "values": (2, 1000),
 }  # fmt: skip
 """Sliders whose steps are factors; where 0 is allowed it is the left end."""
 
-SHARES = ("gamma", "laziness", "outages", "crashes", "lost", "sampling", "momentum")
+SHARES = ("gamma", "laziness", "outages", "crashes", "lost", "sampling", "momentum", "variation")
 """Settings between 0 and 1."""
 
 FIRST = (
     "rounds", "steps", "iterations", "gossip_rounds", "sigma", "masks", "refresh", "accelerated", "epsilon0", "gamma", "domain",
-    "step", "sender", "laziness", "edge_probability", "outages", "cover", "spread",
+    "step", "sender", "laziness", "values", "edge_probability", "outages", "cover", "spread",
 )  # fmt: skip
 """What is shown at once, in this order; the rest unfolds."""
 
@@ -49,7 +50,7 @@ def controls(way: Way) -> list[dict[str, Any]]:
 
     >>> from netdp.settings.catalogue import CATALOGUE
     >>> [one["name"] for one in controls(CATALOGUE["shuffle"].way("ring:5"))]
-    ['rounds', 'epsilon0', 'laziness', 'reporting', 'delta0']
+    ['rounds', 'epsilon0', 'laziness', 'values', 'reporting', 'delta0', 'variation']
     """
     made = [_control(way, name, hint, default) for name, (hint, default) in protocol_fields(way).items()]
     return sorted(made, key=lambda one: FIRST.index(one["field"]) if one["field"] in FIRST else len(FIRST))

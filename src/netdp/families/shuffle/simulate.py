@@ -439,16 +439,15 @@ class Collected(Generic[Walked]):
         return f"the {who}'s estimate by {type(self.mechanism).__name__}: {shown}\n{self.run}\n{self.draws}"
 
 
-@collectors.register
 def collect(
-    protocol: Shuffle,
+    protocol: Shuffle | FaultyShuffle | RelayedShuffle,
     mechanism: Mechanism,
     values: npt.ArrayLike,
     seed: int,
     *,
     null: Any = None,
     floats: bool = False,
-) -> Collected[ShuffledReports]:
+) -> Collected[Any]:
     """Randomize every user's value, shuffle the reports through the network, estimate; the same seed gives the same run.
 
     The randomizer may be no less private than the (ε₀, δ₀) that the protocol states. `null` is the value dummies are made
@@ -467,10 +466,22 @@ def collect(
     netdp.errors.InvalidValue: the protocol states ε₀ = 1, δ₀ = 0, but this RandomizedResponse has δ = 0.322 at that ε₀
     (its own statement: ε₀ = 1.5, δ₀ = 0); take more noise, or state the larger loss in the protocol
     """
-    if not isinstance(protocol, Shuffle):  # with faults, or through a server
-        more = {} if null is None else {"null": null}
-        found: Collected[ShuffledReports] = collectors(protocol, mechanism, values, seed, floats=floats, **more)
-        return found
+    more = {} if null is None else {"null": null}
+    found: Collected[Any] = collectors(protocol, mechanism, values, seed, floats=floats, **more)
+    return found
+
+
+@collectors.register
+def collect_directly(
+    protocol: Shuffle,
+    mechanism: Mechanism,
+    values: npt.ArrayLike,
+    seed: int,
+    *,
+    null: Any = None,
+    floats: bool = False,
+) -> Collected[ShuffledReports]:
+    """The same over direct links that nobody watches; `null` is needed for reporting="single"."""
     mechanism, draws, reports = _randomized(protocol, mechanism, values, seed, floats)
     if protocol.reporting == "all":
         if null is not None:

@@ -9,6 +9,7 @@ from netdp.families.shuffle.account.mixing import mixing
 from netdp.families.shuffle.account.randomizer import Randomizer
 from netdp.families.shuffle.account.shuffling import UserCurves
 from netdp.families.shuffle.protocol import Shuffle
+from netdp.mechanisms.base import Mechanism
 from netdp.mechanisms.privunit import PrivUnit
 from netdp.mechanisms.responses import RandomizedResponse, UnaryEncoding
 from netdp.papers.experiment import Experiment, FigureKind, Observation, Panel, Result, ResultTable, Series, Size
@@ -29,7 +30,7 @@ EXPECTED = {None: 0.1025, 4: 0.081, 16: 0.044, 128: 0.015}
 
 ROUNDS = (20, 30, 40, 50, 60, 80, 100, 150)
 
-MECHANISMS = {
+MECHANISMS: dict[str, Mechanism] = {
     "unary encoding, symmetric": UnaryEncoding(16, EPSILON0, "symmetric"),
     "unary encoding, optimised": UnaryEncoding(16, EPSILON0),
     "PrivUnit in 200 dimensions": PrivUnit(200, EPSILON0),

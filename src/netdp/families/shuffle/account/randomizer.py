@@ -40,7 +40,7 @@ class Randomizer:
         return cls(protocol.epsilon0, protocol.delta0, protocol.values, protocol.variation)
 
     @cached_property
-    def makeup(self) -> dict[str, float]:
+    def makeup(self) -> dict[str, Any]:
         """p, q and the blanks of `Heap.of`; nothing where binary response is the worst."""
         if self.values is not None:
             return of_response(self.values, self.epsilon0)
@@ -53,7 +53,7 @@ class Randomizer:
     @property
     def distance(self) -> float:
         """The total variation between two reports' laws, at most; reached by `worst`."""
-        q = self.makeup.get("q", 1 / (1 + math.exp(-self.epsilon0)))
+        q = float(self.makeup.get("q", 1 / (1 + math.exp(-self.epsilon0))))
         return q * -math.expm1(-self.epsilon0)
 
     @property
