@@ -68,11 +68,11 @@ def label_laws(protocol, pattern, members=()):
     return laws
 
 
-def truth(laws, victim, honest):
+def truth(laws, victim, honest, response=RESPONSE):
     """The true δ at EPSILONS, the worst over the others' data; labels None are in no view."""
     others = [w for w in honest if w != victim]
-    worst = np.zeros(len(EPSILONS))
-    for data in itertools.product((0, 1), repeat=len(others)):
+    worst, k = np.zeros(len(EPSILONS)), len(response)
+    for data in itertools.product(range(k), repeat=len(others)):
         views = []
         for value in (0, 1):
             law = {(): 1.0}
@@ -80,12 +80,12 @@ def truth(laws, victim, honest):
                 grown = {}
                 for held, mass in law.items():
                     for label, chance in laws[w].items():
-                        for content in (0, 1):
+                        for content in range(k):
                             if label is None:
-                                key, weight = held, chance / 2
+                                key, weight = held, chance / k
                             else:
-                                key = tuple(sorted((*held, 2 * label + content)))
-                                weight = chance * RESPONSE[bit, content]
+                                key = tuple(sorted((*held, k * label + content)))
+                                weight = chance * response[bit, content]
                             grown[key] = grown.get(key, 0.0) + mass * weight
                 law = grown
             views.append(law)
@@ -157,6 +157,22 @@ def test_given_the_pattern_nobody_loses_more_than_is_stated(case, monkeypatch):
             assert (said >= true * (1 - 1e-9)).all(), (u, said, true)
             if exact:
                 assert said[0] <= 2.1 * true[0]
+
+
+@pytest.mark.parametrize(("name", "members"), [("lost", ()), ("short", (2,)), ("severed", ())])
+def test_nor_with_the_randomizer_that_is_stated(name, members):
+    """Three values, of randomized response: all ways, all responses, all data; and the bound is below that of any randomizer."""
+    short = FaultyShuffle(graphs.complete(3), 3, E0, lost=0.1, laziness=0.3, **RATES)
+    protocol, pattern = {**CASES, "short": (short, FaultPattern(out(3, 3, (1, 0))))}[name]
+    stated = protocol.replace(values=3)
+    response = (np.full((3, 3), 1.0) + 2 * np.eye(3)) / 5
+    honest = [u for u in range(protocol.n) if u not in members]
+    laws = label_laws(protocol, pattern, members)
+    loss, any_ = (account(one, ("curator", *members), transcript=pattern) for one in (stated, protocol))
+    for u in honest[:2]:
+        said, before = (np.array([each.delta(e)[u] for e in EPSILONS]) for each in (loss, any_))
+        assert (said >= truth(laws, u, honest, response) * (1 - 1e-9)).all()
+        assert (said < before).all()
 
 
 def test_hiding_in_a_crowd_that_has_mixed_is_nearly_the_truth():

@@ -143,7 +143,7 @@ def test_irregular_degrees_cost_nothing_once_mixed():
 
 
 @cache
-def colluding_truth(protocol, spy, victim):
+def colluding_truth(protocol, spy, victim, k=2):
     """As `truth`, for the curator and one user who links, reads and times everything that passes through its hands."""
     P, t = protocol.transition.toarray(), protocol.rounds
     honest = [u for u in range(protocol.n) if u != spy]
@@ -156,15 +156,16 @@ def colluding_truth(protocol, spy, victim):
             if chance == 0:
                 continue
             seen = tuple((s, walk[s - 1], walk[s + 1] if s < t else -1) for s in range(1, t + 1) if walk[s] == spy)
-            for content in (0, 1):
+            for content in range(k):
                 key = (walk[-1], content, seen)
-                law[key] = law.get(key, 0.0) + chance * RESPONSE[x, content]
+                law[key] = law.get(key, 0.0) + chance * response[x, content]
         return list(law.items())
 
-    made = {(u, x): items(u, x) for u in honest for x in (0, 1)}
+    response = (np.ones((k, k)) + 2 * np.eye(k)) / (k + 2)  # ε₀ = ln 3
+    made = {(u, x): items(u, x) for u in honest for x in range(k)}
     worst = np.zeros(len(EPSILONS))
     rest = [u for u in honest if u != victim]
-    for data in itertools.product((0, 1), repeat=len(rest)):
+    for data in itertools.product(range(k), repeat=len(rest)):
         base = heap([made[u, x] for u, x in zip(rest, data, strict=True)])
         sides = [add(base, made[victim, x]) for x in (0, 1)]
         worst = np.maximum(worst, distances(*sides))
@@ -184,6 +185,11 @@ def test_one_colluder(graph, rounds, laziness):
             assert (
                 real > shuffled_profile(2, E0, epsilons=EPSILONS).delta(EPSILONS) + 1e-9
             ).any()  # unhidden, it fails
+    known = protocol.replace(values=3)
+    less = coalitions.coalition_curve(known, (3,), list(coalitions.hide(known, (3,))))
+    found, before = (np.array([each.delta(e)[0] for e in EPSILONS]) for each in (less, bound))
+    assert (colluding_truth(protocol, 3, 0, k=3) <= found + 1e-12).all()
+    assert (found < before).all()
     if graph is not KITE:
         local = (math.exp(E0) - 1) / (math.exp(E0) + 1)
         assert np.nanmax(bound.delta(0.0)) < 0.97 * local  # something is gained
