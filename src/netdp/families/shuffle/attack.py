@@ -117,7 +117,7 @@ class Response:
     def __call__(self, truth: IntArray, rng: np.random.Generator) -> IntArray:
         """One report of each value."""
         draws = rng.random(len(truth))
-        other = np.minimum((draws / self.lie * (self.values - 1)).astype(np.int64), self.values - 2)
+        other = np.minimum(draws / self.lie * (self.values - 1), self.values - 2).astype(np.int64)
         reports = np.where(draws < self.lie, other + (other >= truth), truth)
         return np.where((draws >= self.lie) & (draws < self.lie + self.blank), self.values, reports)
 
