@@ -13,7 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -35,7 +35,7 @@ from netdp.numerics.arrays import UNIT, FloatArray, IntArray, Progress
 from netdp.privacy.curves import GaussianCurve
 from netdp.privacy.gaussian import gaussian_delta
 from netdp.privacy.guarantee import Adjacency, Claim, Guarantee
-from netdp.privacy.profile import ProfileCurve
+from netdp.privacy.profile import PerCurve, ProfileCurve
 from netdp.privacy.renyi import DEFAULT_ORDERS, RenyiCurve
 from netdp.protocols.table import certified, coalitions
 
@@ -501,10 +501,10 @@ def redrawn_descent_loss(protocol: ErdosRenyiDescent, observers: int) -> Guarant
         raise InvalidValue(f"{observers} observers among {protocol.n} parties leave nobody to protect")
     orders = np.asarray(DEFAULT_ORDERS, dtype=np.float64)
     points = knots(protocol.local_mu)
-    ours = np.asarray(RenyiCurve(orders, divergence(protocol, observers, orders)).delta(points))
-    deltas = np.minimum(ours, np.asarray(gaussian_delta(protocol.local_mu, points)))
+    ours = RenyiCurve(orders, divergence(protocol, observers, orders))
+    formula = partial(_redrawn_delta, ours, protocol.local_mu)
     return Guarantee(
-        curve=ProfileCurve(points, np.minimum.accumulate(deltas)),
+        curve=ProfileCurve(points, np.minimum.accumulate(formula(points)), PerCurve((formula,))),
         adjacency=Adjacency.REPLACE,
         claim=Claim.UPPER,
         assumptions=(
@@ -524,3 +524,8 @@ def redrawn_descent_loss(protocol: ErdosRenyiDescent, observers: int) -> Guarant
         ),
         references=REDRAWN_DESCENT_REFERENCES,
     )
+
+
+def _redrawn_delta(ours: RenyiCurve, local_mu: float, epsilon: FloatArray) -> FloatArray:
+    """δ at each ε: by divergences, or of local DP."""
+    return np.minimum(np.asarray(ours.delta(epsilon)), np.asarray(gaussian_delta(local_mu, epsilon)))
