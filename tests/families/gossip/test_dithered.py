@@ -26,6 +26,7 @@ from netdp.families.gossip.account.grid import (
 from netdp.families.gossip.protocol import Gossip
 from netdp.families.gossip.views import GossipView
 from netdp.mechanisms.discrete_gaussian import rounded_delta, shift_delta
+from netdp.privacy import gaussian_delta
 from netdp.protocols.accounting import account, pairwise
 
 EPSILONS = np.array([0.0, 0.1, 0.3, 1.0])
@@ -320,6 +321,20 @@ def test_what_the_distance_adds_is_as_printed():
             assert 1 - 1e-14 <= found / exact <= 1 + 1e-11
             looked += 1
     assert looked > 20
+
+
+def test_where_the_bound_would_grow_its_least_value_is_taken():
+    """ε* = −μ(Φ⁻¹(TV) + μ/2), found again on a dense grid; beyond it nothing grows, and nothing is below the least."""
+    p = Gossip(graphs.path(3), rounds=2, sigma=40.0, refresh=1.0, grid=1.0, sensitivity=29.5)
+    curve, mu, apart = grid_curve(p, np.array([0.25]), 1e-4, 3), 30 / 40 / 2, 1e-4
+    dense = np.linspace(0.0, 2.0, 200_001)
+    bound = gaussian_delta(mu, dense) + (1 + np.exp(dense)) * apart
+    least, at = float(bound.min()), float(dense[bound.argmin()])
+    assert at == pytest.approx(-mu * (float(mpmath.sqrt(2) * mpmath.erfinv(2 * apart - 1)) + mu / 2), abs=2e-5)
+    alone = first_value_delta(p, np.array([at, at + 0.3]))
+    assert (alone > least).all()  # local DP is no better there
+    np.testing.assert_allclose(curve.delta(np.array([[at], [at + 0.1], [at + 0.3]]))[:, 0], least, rtol=1e-9)
+    assert float(curve.delta(at - 0.1)[0]) > least
 
 
 def test_sums_of_first_values_are_as_printed():
