@@ -3,8 +3,8 @@
 The discrete Gaussian with parameter v puts mass e^{−x²/2v}/Z on every whole number x (Canonne, Kamath, Steinke 2020). What is drawn
 has this law exactly if the 64-bit words are uniform and independent: coins compare them with binary digits that are computed in
 integers. `shift_delta` is the exact profile of one number, `rounded_delta` a bound for vectors and very fine grids, by comparison
-with rounded Gaussians, and `sum_distance` says how far a sum of shares is from one discrete Gaussian. Proofs:
-docs/proofs/mechanisms.md#discrete-gaussian.
+with whole numbers drawn around Gaussians (`drawn_around`), and `sum_distance` says how far a sum of shares is from one discrete
+Gaussian. Proofs: docs/proofs/mechanisms.md#discrete-gaussian.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 import numpy.typing as npt
 
 from netdp.errors import InvalidValue, NetdpError
-from netdp.numerics.arrays import UNIT, FloatArray, IntArray
+from netdp.numerics.arrays import UNIT, FloatArray, IntArray, frozen
 from netdp.numerics.checks import count
 from netdp.privacy.gaussian import gaussian_delta
 from netdp.privacy.renyi import RenyiCurve
@@ -36,7 +36,6 @@ MANY = 4096
 _REACH = 39.0  # standard deviations: what lies beyond has mass below e^−760
 _BLOCK = 1024
 _SUM_ERROR = 1e-12  # relative, of one value of F: 765 units for the terms, 1024 + 5000 for adding, 20 for Z; times 1.3
-_TAIL = 30.0  # r of the proof: all but e^−450 of a Gaussian is that short
 _LIMB = 27  # bits: squares and products of two limbs fit in 63
 _NEARLY_ONE = np.uint64(2**64 - 2**46)  # digits of a probability: tails once in 260,000 flips
 _LONGEST = 2048  # (t + 1)·2048·t < 2^54 for every t: two limbs
@@ -260,8 +259,7 @@ def shift_delta(variance: int, shift: int, epsilon: npt.ArrayLike) -> FloatArray
         return np.zeros_like(eps)
     lowest = -math.ceil(_REACH * math.sqrt(variance)) - 1
     highest = min(shift // 2 + 2, -lowest)
-    mass = np.exp(-(np.arange(lowest, highest + 1, dtype=np.float64) ** 2) / (2.0 * variance)) / normaliser(variance)
-    below = _running_sum(mass)
+    below = _distribution(variance, lowest, highest)
 
     def distribution(m: FloatArray) -> FloatArray:
         places = np.clip(m - lowest, -1, len(below) - 1).astype(np.int64)
@@ -277,24 +275,56 @@ def shift_delta(variance: int, shift: int, epsilon: npt.ArrayLike) -> FloatArray
     return np.asarray(np.minimum(delta, 1.0))
 
 
+@lru_cache(maxsize=4)
+def _distribution(variance: int, lowest: int, highest: int) -> FloatArray:
+    """P(X ≤ m) for m from `lowest` to `highest`. An ε that is read off a formula asks for δ some times, one after the other."""
+    mass = np.exp(-(np.arange(lowest, highest + 1, dtype=np.float64) ** 2) / (2.0 * variance)) / normaliser(variance)
+    return frozen(_running_sum(mass))
+
+
 def rounded_delta(variance: int, distance: float, dimension: int, epsilon: npt.ArrayLike) -> FloatArray:
-    """A bound on δ(ε) for vectors shifted by at most `distance` in L2 norm: by rounded Gaussians or by zCDP, the better of the two.
+    """A bound on δ(ε) for vectors shifted by at most `distance` in L2 norm: by Gaussian noise or by zCDP, the better.
 
     >>> bool(rounded_delta(10**8, 1000.0, 1, [1.0])[0] >= shift_delta(10**8, 1000, [1.0])[0])
     True
     """
     eps = np.atleast_1d(np.asarray(epsilon, dtype=np.float64))
-    deviation = math.sqrt(variance)
-    reach = math.sqrt(dimension) * (1 + 0.5 / deviation) + _TAIL
-    more = dimension / (24 * variance) * (1 + 1e-9)
-    less = (reach**2 / (24 * variance) + dimension * 2 * _theta_rest(float(variance))) * (1 + 1e-9)
-    mu = distance / deviation * (1 + 8 * UNIT)
-    shifted = eps - (more + less)
-    ideal = np.asarray(gaussian_delta(mu, np.maximum(shifted, 0.0))) - np.expm1(np.minimum(shifted, 0.0))
-    with np.errstate(over="ignore"):
-        fine = np.exp(more) * ideal * (1 + 8 * UNIT) + np.exp(np.minimum(eps - _TAIL**2 / 2, 0.0))
-    coarse = np.asarray(RenyiCurve.linear(mu**2 / 2 * (1 + 8 * UNIT)).delta(eps))
-    return np.asarray(np.minimum(np.minimum(fine, coarse), 1.0))
+    rho = distance**2 / variance / 2 * (1 + 24 * UNIT)
+    best = np.asarray(RenyiCurve.linear(rho).delta(eps))
+    for care in CARES:
+        around, apart = drawn_around(variance, dimension, care)
+        mu = distance / math.sqrt(variance - around) * (1 + 8 * UNIT)
+        best = np.minimum(best, moved(partial(gaussian_delta, mu), apart, eps))
+    return best
+
+
+def moved(ideal: Callable[[FloatArray], FloatArray], apart: float, epsilon: FloatArray) -> FloatArray:
+    """e^t·δ(ε − 2t), a bound for laws within e^{±t} of others with the profile δ; below zero δ(ε) ≤ δ(0) + 1 − e^ε."""
+    shifted = epsilon - 2 * apart
+    delta = np.asarray(ideal(np.maximum(shifted, 0.0))) - np.expm1(np.minimum(shifted, 0.0))
+    return np.asarray(np.minimum(math.exp(min(apart, 700.0)) * delta * (1 + 8 * UNIT), 1.0))
+
+
+CARES = (1e2, 1e4, 1e7)
+"""How far t may be below 1/V in `drawn_around`: all are tried, and the best bound counts."""
+
+
+def drawn_around(variance: int, numbers: int, care: float) -> tuple[float, float]:
+    """τ and t: so many numbers of parameter V are within e^{±t}, everywhere, of whole numbers drawn around N(0, V − τ) ones.
+
+    Whole numbers are drawn around g with chances ∝ e^{−(z − g)²/2τ}: noise that was drawn so is post-processing of Gaussian
+    noise, and moves with it by whole steps (docs/proofs/mechanisms.md#discrete-gaussian). t is about 4/(care·V); τ is at most
+    half of V.
+
+    >>> around, apart = drawn_around(10**6, 1000, 1e4)
+    >>> round(around, 2), f"{apart:.0e}"
+    (1.52, '4e-10')
+    """
+    spread = min(math.log(numbers * care * variance) / (2 * math.pi**2), variance / 2)
+    rest = math.fsum(math.exp(-2 * math.pi**2 * spread * k * k) for k in range(1, 9)) * (1 + 1e-12) + 1e-300
+    if rest >= 0.5:
+        return spread, math.inf
+    return spread, numbers * (math.log1p(2 * rest) - math.log1p(-2 * rest)) * (1 + 1e-12)
 
 
 @lru_cache(maxsize=1024)

@@ -3,7 +3,7 @@
 A *release* is Σ(k_u + η_u) over some honest parties: `shares` independent discrete Gaussians of parameter `variance` in each of
 `dimension` coordinates, around a sum that the person in question moves by at most `distance` steps (L2 norm). The same shift K
 times counts as one release with K times the shares and K times the distance, exactly; of different releases μ² adds up, with
-margins t, a and b for discreteness. Releases may be chosen adaptively. Proofs: docs/proofs/masked.md#masked-attempts.
+margins t and τ for discreteness. Releases may be chosen adaptively. Proofs: docs/proofs/masked.md#masked-attempts.
 In a *sampled* release what is protected takes part with probability q, by a coin that nobody sees: the same margins around the
 profile of `netdp.privacy.sampled_gaussian`. Proof: docs/proofs/masked.md#sampled-descent.
 """
@@ -13,16 +13,25 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from netdp.errors import InvalidValue
-from netdp.mechanisms.discrete_gaussian import SUMMED_UP_TO, normaliser_excess, rounded_delta, shift_delta, sum_distance
+from netdp.mechanisms.discrete_gaussian import (
+    CARES,
+    SUMMED_UP_TO,
+    drawn_around,
+    moved,
+    rounded_delta,
+    shift_delta,
+    sum_distance,
+)
 from netdp.numerics.arrays import UNIT, FloatArray
 from netdp.numerics.checks import between, count, switch
 from netdp.privacy.gaussian import gaussian_delta, shift_points
-from netdp.privacy.profile import ProfileCurve
+from netdp.privacy.profile import PerCurve, ProfileCurve
 from netdp.privacy.renyi import RenyiCurve
 from netdp.privacy.sampled_gaussian import sampled_gaussian_curve
 
@@ -32,8 +41,6 @@ ATOMS = 3000
 _QUICKLY = (
     2**28
 )  # of several releases no more terms are summed than take a few milliseconds; beyond, 1e-6 in ε are lost
-
-_RELEASES_TAILS = (8.0, 10.0, 13.0, 18.0, 30.0)  # r of the proof: from e^−32 to e^−450
 
 
 class Release(NamedTuple):
@@ -79,13 +86,10 @@ class Release(NamedTuple):
 def repeated_delta(release: Release, times: int, epsilon: FloatArray) -> FloatArray:
     """δ at each ε of one release, or of several with the same shift, margins included."""
     together, apart = _as_one(release, times)
-    shifted = epsilon - 2 * apart
-    allowed = np.maximum(shifted, 0.0)
+
     if release.dimension == 1 and together.total <= (SUMMED_UP_TO if times == 1 else _QUICKLY):
-        ideal = shift_delta(together.total, int(together.distance), allowed)
-    else:
-        ideal = rounded_delta(together.total, together.distance, release.dimension, allowed)
-    return _moved(ideal, shifted, apart)
+        return moved(partial(shift_delta, together.total, int(together.distance)), apart, epsilon)
+    return moved(partial(rounded_delta, together.total, together.distance, release.dimension), apart, epsilon)
 
 
 def repeated_points(release: Release, times: int = 1) -> FloatArray:
@@ -110,7 +114,8 @@ def repeated_curve(release: Release, times: int = 1) -> ProfileCurve:
     """
     release, times = release.checked(), count("times", times)
     points = repeated_points(release, times)
-    return ProfileCurve(points, np.minimum.accumulate(repeated_delta(release, times, points)))
+    formula = partial(repeated_delta, release, times)
+    return ProfileCurve(points, np.minimum.accumulate(formula(points)), PerCurve((formula,)))
 
 
 def releases_curve(releases: Iterable[Sequence[float]]) -> ProfileCurve:
@@ -133,30 +138,22 @@ def releases_curve(releases: Iterable[Sequence[float]]) -> ProfileCurve:
     mu = math.sqrt(math.fsum(times * release.mu**2 for release, times in moving.items()))
     apart = 2 * _sums_apart(moving)
     points = np.unique(np.concatenate([[0.0, apart], *shift_points(mu)]))
-    return ProfileCurve(points, np.minimum.accumulate(stacked_delta(moving, points)))
+    formula = partial(stacked_delta, moving)
+    return ProfileCurve(points, np.minimum.accumulate(formula(points)), PerCurve((formula,)))
 
 
 def stacked_delta(releases: Counter[Release], epsilon: FloatArray) -> FloatArray:
     """δ at each ε of different releases together: three comparisons of the joint law of their noises."""
-    apart = _sums_apart(releases)
-    shifted = epsilon - 2 * apart
-    allowed = np.maximum(shifted, 0.0)
     items = releases.items()
-    mu = math.sqrt(math.fsum(times * release.mu**2 for release, times in items)) * (1 + 16 * UNIT)
-    per_variance = math.fsum(times * release.dimension / release.total for release, times in items)
-    per_square = math.fsum(times * release.dimension / release.total**2 for release, times in items)
-    excess = math.fsum(times * release.dimension * normaliser_excess(release.total) for release, times in items)
-    least = min(release.total for release in releases)
-    more = per_variance / 24 * (1 + 1e-9)
-    best = np.asarray(RenyiCurve.linear(mu**2 / 2 * (1 + 8 * UNIT)).delta(allowed))
-    for tail in _RELEASES_TAILS:
-        length = math.sqrt(per_variance) + tail / math.sqrt(least) + math.sqrt(per_square) / 2
-        less = (length**2 / 24 + excess) * (1 + 1e-9)
-        real = allowed - (more + less)
-        ideal = np.asarray(gaussian_delta(mu, np.maximum(real, 0.0))) - np.expm1(np.minimum(real, 0.0))
-        missed = np.exp(np.minimum(allowed - tail**2 / 2, 0.0))
-        best = np.minimum(best, math.exp(min(more, 700.0)) * ideal * (1 + 8 * UNIT) + missed * (1 + 8 * UNIT))
-    return _moved(np.minimum(best, 1.0), shifted, apart)
+    apart = _sums_apart(releases)
+    rho = math.fsum(times * r.mu**2 for r, times in items) / 2 * (1 + 32 * UNIT)
+    best = moved(RenyiCurve.linear(rho).delta, apart, epsilon)
+    for care in CARES:
+        around = {release: drawn_around(release.total, times * release.dimension, care) for release, times in items}
+        further = math.fsum(t for _, t in around.values()) * (1 + 8 * UNIT)
+        mu = math.sqrt(math.fsum(times * r.distance**2 / (r.total - around[r][0]) for r, times in items))
+        best = np.minimum(best, moved(partial(gaussian_delta, mu * (1 + 16 * UNIT)), apart + further, epsilon))
+    return best
 
 
 def _as_one(release: Release, times: int) -> tuple[Release, float]:
@@ -173,13 +170,7 @@ def _sums_apart(releases: Counter[Release]) -> float:
     return math.fsum(parts) * (1 + 1e-12)
 
 
-def _moved(ideal: FloatArray, shifted: FloatArray, apart: float) -> FloatArray:
-    """e^t·δ(ε − 2t), and below zero δ(ε) ≤ δ(0) + 1 − e^ε."""
-    delta = math.exp(min(apart, 700.0)) * (ideal - np.expm1(np.minimum(shifted, 0.0)))
-    return np.asarray(np.minimum(delta * (1 + 8 * UNIT), 1.0))
-
-
-_SAMPLED_TAILS = (4.0, 6.0, 8.0, 10.0, 13.0, 18.0, 30.0)  # r of the proof
+_CARE = 1e3  # of `drawn_around`, for sampled releases: one choice, for each costs a composition
 
 
 def sampled_releases_curve(
@@ -214,34 +205,16 @@ def sampled_releases_curve(
     always = releases_curve([release._replace(distance=2 * release.distance) if both else release] * times)
     if q == 1:
         return always
-    apart = times * release.dimension * sum_distance(release.variance, release.shares) * (1 + 1e-12)
-    more, less = _rounded(release, times)
-    ideal = sampled_gaussian_curve(
-        math.sqrt(release.total) / release.distance * (1 - 4 * UNIT), q, times, replaced=both
-    )
-    shifted = [
-        ideal.epsilons[::each] + (2 * apart + more + less[tail]) for each, tail in ((8, 6.0), (1, 10.0), (8, 18.0))
-    ]
-    points = np.unique(np.concatenate([[0.0, 2 * apart], *shifted]))
-    best = np.asarray(always.delta(points))
-    for tail in _SAMPLED_TAILS:
-        best = np.minimum(best, _delta(ideal, points - 2 * apart, apart, more, less[tail], tail))
-    return ProfileCurve(points, np.minimum.accumulate(best))
+    around, drawn = drawn_around(release.total, times * release.dimension, _CARE)
+    apart = times * release.dimension * sum_distance(release.variance, release.shares) * (1 + 1e-12) + drawn
+    noise = math.sqrt(release.total - around) / release.distance
+    ideal = sampled_gaussian_curve(noise * (1 - 8 * UNIT), q, times, replaced=both)
+    points = np.unique(np.concatenate([[0.0], ideal.epsilons + 2 * apart])) if apart < 1 else always.epsilons
+    formula = partial(_sampled_delta, ideal, always, apart)
+    return ProfileCurve(points, np.minimum.accumulate(formula(points)), PerCurve((formula,)))
 
 
-def _rounded(release: Release, times: int) -> tuple[float, dict[float, float]]:
-    """a, and b for every r: how far the discrete noises of all releases are from rounded Gaussians."""
-    per_variance = times * release.dimension / release.total
-    length = math.sqrt(per_variance) + math.sqrt(per_variance / release.total) / 2
-    excess = times * release.dimension * normaliser_excess(release.total)
-    less = {r: ((length + r / math.sqrt(release.total)) ** 2 / 24 + excess) * (1 + 1e-9) for r in _SAMPLED_TAILS}
-    return per_variance / 24 * (1 + 1e-9), less
-
-
-def _delta(ideal: ProfileCurve, epsilon: FloatArray, apart: float, more: float, less: float, tail: float) -> FloatArray:
-    """e^t·(e^a·δ″(ε − a − b) + e^{ε − r²/2}), at ε that are already less by 2t; where ε − a − b < 0, δ″ ≤ δ″(0) + 1 − e^{ε−a−b}."""
-    real = epsilon - (more + less)
-    gaussian = np.asarray(ideal.delta(np.maximum(real, 0.0))) - np.expm1(np.minimum(real, 0.0))
-    missed = np.exp(np.minimum(epsilon - tail**2 / 2, 0.0))
-    delta = math.exp(min(apart, 700.0)) * (math.exp(min(more, 700.0)) * gaussian + missed) * (1 + 16 * UNIT)
-    return np.asarray(np.minimum(delta, 1.0))
+def _sampled_delta(ideal: ProfileCurve, always: ProfileCurve, apart: float, epsilon: FloatArray) -> FloatArray:
+    """δ at each ε: without the gain of sampling, or e^t·δ″(ε − 2t) with it, the less."""
+    sampled = moved(ideal.delta, apart, epsilon)
+    return np.minimum(np.asarray(always.delta(epsilon)), sampled)

@@ -164,7 +164,7 @@ def entry(curve: Curve, index: int) -> Curve:
     if isinstance(curve, GaussianCurve):
         return GaussianCurve(float(np.asarray(curve.mu)[index]))
     if isinstance(curve, ProfileCurve):
-        return ProfileCurve(curve.epsilons, curve.deltas[index])
+        return curve.entry(index)
     if isinstance(curve, SharedCurve):
         place = int(curve.which[index])
         if place < 0:

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from netdp.errors import InvalidValue
-from netdp.numerics.arrays import UNIT, FloatArray, frozen, jsonable, scalar_or_array
+from netdp.numerics.arrays import TINIEST, UNIT, FloatArray, IntArray, frozen, jsonable, scalar_or_array
 from netdp.numerics.checks import as_floats, check_delta, check_epsilon, check_times, first
 from netdp.privacy.curve import Curve
 from netdp.privacy.losses import LARGEST, Composition, LossGrid, default_step
 
 _MOST_CELLS = 1 << 22
+
+_READ = 1e-11  # how far above the least ε that keeps δ an ε that is read off a formula may lie, relatively
+
+Formula: TypeAlias = Callable[[IntArray, FloatArray], FloatArray]
+"""Upper bounds on δ at any ε, elementwise: (the number of the curve among all of the flattened shape, ε) → δ, falling with ε."""
 
 
 class ProfileCurve(Curve):
@@ -26,6 +33,10 @@ class ProfileCurve(Curve):
     convex; a convex function that is at most δ_i at γ_i and δ_{i+1} at γ_{i+1} is at most their chord in
     between. **Beyond the last point** δ is constant: each P(S) − γQ(S) falls with γ, so the profile never
     grows. No smaller value is proved there, so `epsilon(delta)` is inf for δ below the last one.
+
+    **Where a formula is given**, δ and ε are read off it, and the points only say where to look: so two curves are in the same
+    order as their formulas, whatever their points are (docs/proofs/privacy.md#tables). Chords are for all else: for composition,
+    and for a curve that was written down.
 
     Randomized response with ε₀ = 1 is (0, tanh(1/2)) and (1, 0):
 
@@ -39,12 +50,13 @@ class ProfileCurve(Curve):
     Reference: Balle, Barthe, Gaboardi, *Privacy Profiles and Amplification by Subsampling* (2020).
     """
 
-    __slots__ = ("_deltas", "_epsilons")
+    __slots__ = ("_deltas", "_epsilons", "_formula")
     kind: ClassVar[str] = "profile"
     _epsilons: FloatArray
     _deltas: FloatArray
+    _formula: Formula | None
 
-    def __init__(self, epsilons: ArrayLike, deltas: ArrayLike) -> None:
+    def __init__(self, epsilons: ArrayLike, deltas: ArrayLike, formula: Formula | None = None) -> None:
         eps = np.atleast_1d(as_floats(epsilons, "epsilons"))
         values = np.atleast_1d(as_floats(deltas, "deltas"))
         if eps.ndim != 1 or eps.size == 0 or not np.isfinite(eps).all() or (np.diff(eps) <= 0).any():
@@ -63,7 +75,7 @@ class ProfileCurve(Curve):
             raise InvalidValue(
                 "deltas must not increase with epsilon; a bound holds from its ε on: take running minima"
             )
-        self._set(_epsilons=frozen(eps), _deltas=frozen(values))
+        self._set(_epsilons=frozen(eps), _deltas=frozen(values), _formula=formula)
 
     @classmethod
     def of(cls, curve: Curve, epsilons: ArrayLike) -> Self:
@@ -91,6 +103,16 @@ class ProfileCurve(Curve):
     def shape(self) -> tuple[int, ...]:
         return self._deltas.shape[:-1]
 
+    @property
+    def formula(self) -> Formula | None:
+        """What ε and δ are read off, if not chords."""
+        return self._formula
+
+    def entry(self, index: int) -> ProfileCurve:
+        """The curve of one entry of a list of curves."""
+        formula = None if self._formula is None else OneOf(self._formula, index % self.shape[0])
+        return ProfileCurve(self._epsilons, self._deltas[index], formula)
+
     def delta(self, epsilon: ArrayLike) -> FloatArray:
         asked = check_epsilon(epsilon)
         shape = np.broadcast_shapes(self.shape, asked.shape)
@@ -102,6 +124,11 @@ class ProfileCurve(Curve):
         high = np.take_along_axis(table, left[..., None], -1)[..., 0]
         low = np.take_along_axis(table, right[..., None], -1)[..., 0]
         knot = (left == last) | (asked == self._epsilons[left])
+        if self._formula is not None:
+            out = high.copy()
+            ask = ~knot & ~np.isnan(high)
+            out[ask] = np.minimum(self._formula(self._numbers(shape)[ask], asked[ask]), high[ask])
+            return scalar_or_array(out)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # beyond the last knot, not used
             before, after = asked - self._epsilons[left], self._epsilons[right] - asked
             width = np.expm1(self._epsilons[left] - self._epsilons[right])
@@ -124,6 +151,14 @@ class ProfileCurve(Curve):
         high = np.take_along_axis(table, left[..., None], -1)[..., 0]
         low = np.take_along_axis(table, right[..., None], -1)[..., 0]
         start, end = self._epsilons[left], self._epsilons[right]
+        if self._formula is not None:
+            out = np.where(never, np.inf, np.where(free, 0.0, end))
+            out[np.isnan(table[..., 0])] = np.nan
+            ask = np.isfinite(out) & ~free & (left < right)
+            if ask.any():
+                numbers = self._numbers(shape)[ask]
+                out[ask] = _least(self._formula, numbers, asked[ask], start[ask], end[ask], high[ask], low[ask])
+            return scalar_or_array(out)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             share = (high - asked) / (high - low)
             gap = end - start
@@ -132,6 +167,10 @@ class ProfileCurve(Curve):
             found = np.minimum(np.where(gap <= 1, near, far) * (1 + 16 * UNIT), end)
         out = np.where(never, np.inf, np.where(free, 0.0, found))
         return scalar_or_array(np.where(np.isnan(table[..., 0]), np.nan, out))
+
+    def _numbers(self, shape: tuple[int, ...]) -> IntArray:
+        """Which curve every entry of an answer of this shape belongs to."""
+        return np.broadcast_to(np.arange(math.prod(self.shape), dtype=np.int64).reshape(self.shape), shape)
 
     def compose(self, other: Curve, discretization: float | None = None) -> ProfileCurve:
         """The profile of seeing both views, by their dominating loss distributions: always an upper bound.
@@ -176,6 +215,128 @@ class ProfileCurve(Curve):
 
     def to_dict(self) -> dict[str, Any]:
         return {"kind": self.kind, "epsilons": jsonable(self._epsilons), "deltas": jsonable(self._deltas)}
+
+
+@dataclass(frozen=True)
+class PerCurve:
+    """The formula of curves each of which has its own δ(ε)."""
+
+    functions: tuple[Callable[[FloatArray], FloatArray], ...]
+
+    def __call__(self, numbers: IntArray, epsilon: FloatArray) -> FloatArray:
+        out = np.empty(len(epsilon))
+        for number in np.unique(numbers).tolist():
+            mine = numbers == number
+            out[mine] = self.functions[number](epsilon[mine])
+        return out
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """The formula of one of several curves."""
+
+    formula: Formula
+    number: int
+
+    def __call__(self, numbers: IntArray, epsilon: FloatArray) -> FloatArray:
+        return self.formula(np.full(len(epsilon), self.number, dtype=np.int64), epsilon)
+
+
+class ReadCurve(ProfileCurve):
+    """A curve that is read off other curves at every ε and δ. A table is made of it once something needs one.
+
+    A subclass says `shape`, `delta` and `epsilon`, and at which ε its table is stated.
+    """
+
+    __slots__ = ("_held",)
+    _held: ProfileCurve | None
+
+    @abstractmethod
+    def _points(self) -> FloatArray:
+        """The ε of the table."""
+
+    @property
+    def table(self) -> ProfileCurve:
+        """The curve at finitely many points, as files keep it."""
+        if self._held is None:
+            points = self._points()
+            deltas = np.stack([np.asarray(self.delta(point)) for point in points], axis=-1)
+            self._set(_held=ProfileCurve(points, np.minimum.accumulate(deltas, axis=-1)))
+        assert self._held is not None
+        return self._held
+
+    @property
+    def formula(self) -> Formula | None:
+        return None
+
+    @property
+    def epsilons(self) -> FloatArray:
+        return self.table.epsilons
+
+    @property
+    def deltas(self) -> FloatArray:
+        return self.table.deltas
+
+    @property
+    def _epsilons(self) -> FloatArray:  # type: ignore[override]
+        return self.table.epsilons
+
+    @property
+    def _deltas(self) -> FloatArray:  # type: ignore[override]
+        return self.table.deltas
+
+    def self_compose(self, times: int, discretization: float | None = None) -> Any:
+        """The profile of this many views, from the table."""
+        return self.table.self_compose(times, discretization)
+
+
+def _least(
+    formula: Formula,
+    numbers: IntArray,
+    asked: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    at_low: FloatArray,
+    at_high: FloatArray,
+) -> FloatArray:
+    """The least ε at which the formula is at most δ, within `_READ` above: it is more at `low` and at most that at `high`.
+
+    Regula falsi in log δ, the height of an end that stays halved (Dowell, Jarratt 1971), and halving where that does not close in.
+    A step is held half a tolerance away from both ends, so the far end follows once the near one has arrived.
+    """
+    log_asked = np.log(np.maximum(asked, TINIEST))
+
+    def height(delta: FloatArray, which: IntArray) -> FloatArray:
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.maximum(np.log(delta), -800.0) - log_asked[which])
+
+    going = np.arange(len(low))
+    ends, heights = np.stack([low, high]), np.stack([height(at_low, going), height(at_high, going)])
+    stayed, before = np.full(len(low), -1), np.full(len(low), np.inf)
+    for turn in range(_TURNS):
+        width = ends[1] - ends[0]
+        going = np.flatnonzero(width > _READ * ends[1])
+        if not going.size:
+            break
+        a, b = ends[:, going]
+        up, down = heights[:, going]
+        wide, margin = width[going], 0.4 * _READ * b
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = np.nan_to_num(up / (up - down), nan=0.5)
+        if turn % 4 == 3:
+            share = np.where(wide > before[going] / 2, 0.5, share)
+            before = width
+        place = np.clip(a + share * wide, a + np.minimum(margin, wide / 2), b - np.minimum(margin, wide / 2))
+        found = np.asarray(formula(numbers[going], place))
+        moved = (found <= asked[going]).astype(np.int64)
+        again = stayed[going] == 1 - moved
+        heights[1 - moved[again], going[again]] /= 2
+        ends[moved, going], heights[moved, going] = place, height(found, going)
+        stayed[going] = 1 - moved
+    return np.asarray(ends[1])
+
+
+_TURNS = 300  # halving alone takes 60
 
 
 def composed(parts: Sequence[tuple[ProfileCurve, int]], discretization: float | None = None) -> ProfileCurve:

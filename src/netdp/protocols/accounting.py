@@ -6,22 +6,24 @@ Who learns most, and who loses most: every observer alone against everybody, and
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from netdp.engines.choice import plain_algebra
 from netdp.engines.maps import map_items
 from netdp.errors import InvalidValue, Unsupported
 from netdp.numerics.arrays import FloatArray, Progress
-from netdp.numerics.checks import positive, whole
+from netdp.numerics.checks import check_delta, check_epsilon, positive, whole
 from netdp.privacy.curve import Curve
 from netdp.privacy.curves import GaussianCurve, SharedCurve, everywhere
 from netdp.privacy.guarantee import Guarantee, weakest
 from netdp.privacy.observers import Observers
-from netdp.privacy.profile import ProfileCurve
+from netdp.privacy.profile import ProfileCurve, ReadCurve
 from netdp.privacy.renyi import RenyiCurve
 from netdp.privacy.wording import readable
 from netdp.protocols.base import Protocol
@@ -35,7 +37,7 @@ METHODS = {"certified": (certified, certified_pairs), "published": (published, p
 # A matrix of this many parties takes 3 GB; one of δ(ε) tables is limited to as many numbers.
 MAX_PAIRWISE = 20_000
 
-# Points kept of each curve where all pairs have tables δ(ε): between them the chord is a bound.
+# Points of a table of all pairs, which is made for files and composition only: between them the chord is a bound.
 _KNOTS = 256
 
 
@@ -220,32 +222,60 @@ def _complete(protocol: Protocol, loss: Guarantee, who: Observers, shape: tuple[
 
 def _stacked(columns: list[Curve]) -> Curve:
     """One curve per pair from one curve object per observer."""
-    first = columns[0]
     if all(isinstance(column, GaussianCurve) for column in columns):
         return GaussianCurve(np.column_stack([column.mu for column in columns]))  # type: ignore[attr-defined]
     if all(isinstance(column, RenyiCurve) and column.rho is not None for column in columns):
         return RenyiCurve.linear(np.column_stack([column.rho for column in columns]))  # type: ignore[attr-defined]
-    tables = [_table(column) for column in columns]
-    points = np.unique(np.concatenate([eps for eps, _ in tables]))
-    if len(points) > _KNOTS:
-        points = points[np.unique(np.linspace(0, len(points) - 1, _KNOTS).round().astype(np.int64))]
-    n = first.shape[0]
-    if n * n * len(points) > MAX_PAIRWISE**2:
-        raise Unsupported(
-            f"all pairs of {n} parties have a curve each, {n * n * len(points):.1e} numbers in all; account for the "
-            "observers of interest one by one"
-        )
-    deltas = np.stack([np.stack([np.asarray(column.delta(e)) for e in points], axis=-1) for column in columns], axis=1)
-    return ProfileCurve(points, np.minimum.accumulate(deltas, axis=-1))
+    for column in columns:
+        if not isinstance(column.curves if isinstance(column, SharedCurve) else column, ProfileCurve):
+            raise Unsupported(
+                f"all pairs of {column.kind} curves cannot be put together; account for the observers one by one"
+            )
+    return PairsCurve(columns)
 
 
-def _table(curve: Curve) -> tuple[Any, Any]:
-    inner = curve.curves if isinstance(curve, SharedCurve) else curve
-    if not isinstance(inner, ProfileCurve):
-        raise Unsupported(
-            f"all pairs of {curve.kind} curves cannot be put together; account for the observers one by one"
-        )
-    return inner.epsilons, inner.deltas
+class PairsCurve(ReadCurve):
+    """Entry [u, v] is entry u of the curves of observer v: ε and δ are exactly theirs."""
+
+    __slots__ = ("_columns",)
+    _columns: tuple[Curve, ...]
+
+    def __init__(self, columns: Sequence[Curve]) -> None:
+        self._set(_columns=tuple(columns), _held=None)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PairsCurve, (self._columns,)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (*self._columns[0].shape, len(self._columns))
+
+    def delta(self, epsilon: ArrayLike) -> FloatArray:
+        return self._read("delta", check_epsilon(epsilon))
+
+    def epsilon(self, delta: ArrayLike) -> FloatArray:
+        return self._read("epsilon", check_delta(delta))
+
+    def _read(self, what: str, asked: FloatArray) -> FloatArray:
+        shape = np.broadcast_shapes(self.shape, asked.shape)
+        each = np.broadcast_to(asked, shape) if asked.ndim else np.broadcast_to(asked, len(self._columns))
+        read = [
+            np.asarray(getattr(column, what)(each[..., v] if asked.ndim else each[v]))
+            for v, column in enumerate(self._columns)
+        ]
+        return np.stack(read, axis=-1)
+
+    def _points(self) -> FloatArray:
+        inner = [column.curves if isinstance(column, SharedCurve) else column for column in self._columns]
+        points = np.unique(np.concatenate([one.epsilons for one in inner if isinstance(one, ProfileCurve)]))
+        if len(points) > _KNOTS:
+            points = points[np.unique(np.linspace(0, len(points) - 1, _KNOTS).round().astype(np.int64))]
+        if math.prod(self.shape) * len(points) > MAX_PAIRWISE**2:
+            raise Unsupported(
+                f"a table of all pairs of {self.shape[0]} parties has {math.prod(self.shape) * len(points):.1e} numbers; account "
+                "for the observers of interest one by one"
+            )
+        return points
 
 
 def _tables(method: str) -> tuple[Any, Any]:

@@ -32,7 +32,7 @@ from netdp.privacy.curve import Curve
 from netdp.privacy.curves import GaussianCurve, SharedCurve, everywhere
 from netdp.privacy.guarantee import Claim, Guarantee, weakest
 from netdp.privacy.observers import Found, Observers, entry
-from netdp.privacy.profile import ProfileCurve
+from netdp.privacy.profile import ProfileCurve, ReadCurve
 from netdp.privacy.renyi import RenyiCurve
 from netdp.protocols.base import Protocol
 from netdp.protocols.table import certified, coalitions
@@ -180,7 +180,7 @@ class WorstCoalition:
         return LargestCurve(curves), u, self._sets[place], entry(curves[place], u)
 
 
-class LargestCurve(ProfileCurve):
+class LargestCurve(ReadCurve):
     """Entry by entry the largest of several curves of one shape; `whole`: one curve, the largest of all their entries.
 
     ε and δ are read off these curves, so they are exactly the largest of theirs. For all else (composition, files, one entry
@@ -196,11 +196,10 @@ class LargestCurve(ProfileCurve):
     (True, True)
     """
 
-    __slots__ = ("_even", "_held", "_parts", "_whole")
+    __slots__ = ("_even", "_parts", "_whole")
     _parts: tuple[Curve, ...]
     _whole: bool
     _even: bool
-    _held: ProfileCurve | None
 
     def __init__(self, parts: Sequence[Curve], *, whole: bool = False, even: bool = False) -> None:
         self._set(_parts=tuple(parts), _whole=whole, _even=even, _held=None)
@@ -208,15 +207,13 @@ class LargestCurve(ProfileCurve):
     def __reduce__(self) -> tuple[Any, ...]:
         return functools.partial(LargestCurve, whole=self._whole, even=self._even), (self._parts,)
 
-    @property
-    def table(self) -> ProfileCurve:
-        """The maximum at finitely many points, as files keep it."""
-        if self._held is None:
-            points = self._evenly_spaced() if self._even else self._telling()
-            deltas = np.stack([np.asarray(self.delta(point)) for point in points], axis=-1)
-            self._set(_held=ProfileCurve(points, np.minimum.accumulate(deltas, axis=-1)))
-        assert self._held is not None
-        return self._held
+    def entry(self, index: int) -> ProfileCurve:
+        """The largest of one entry of each of the curves that has a target there."""
+        parts = [part for part in self._parts if not isinstance(part, SharedCurve) or part.which[index] >= 0]
+        return LargestCurve([entry(part, index) for part in parts], even=self._even)
+
+    def _points(self) -> FloatArray:
+        return self._evenly_spaced() if self._even else self._telling()
 
     def _telling(self) -> FloatArray:
         """Points of the curves, some of them if they are many, and the marks: of every entry, or of the largest."""
@@ -241,22 +238,6 @@ class LargestCurve(ProfileCurve):
         return LargestCurve(self._parts, whole=True, even=self._even)
 
     @property
-    def epsilons(self) -> FloatArray:
-        return self.table.epsilons
-
-    @property
-    def deltas(self) -> FloatArray:
-        return self.table.deltas
-
-    @property
-    def _epsilons(self) -> FloatArray:  # type: ignore[override]
-        return self.table.epsilons
-
-    @property
-    def _deltas(self) -> FloatArray:  # type: ignore[override]
-        return self.table.deltas
-
-    @property
     def shape(self) -> tuple[int, ...]:
         return () if self._whole else self._parts[0].shape
 
@@ -271,10 +252,6 @@ class LargestCurve(ProfileCurve):
             return largest(self._parts, asked)
         each = [_anybody(largest, self._parts, float(one)) for one in asked.ravel()]
         return scalar_or_array(np.array(each, dtype=np.float64).reshape(asked.shape))
-
-    def self_compose(self, times: int, discretization: float | None = None) -> Any:
-        """The profile of this many views, from the table."""
-        return self.table.self_compose(times, discretization)
 
 
 def _anybody(

@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import netdp
 from netdp import graphs
 from netdp.errors import Unsupported
 from netdp.families.gossip.account import bounds as told
@@ -204,3 +205,19 @@ def test_the_error_of_an_inverse_is_on_top():
     printed = 4 * 2.0**-53 * (n - 1 + 4) * (1 + 2 * kappa * (n - 1)) * (1 + kappa) / (1 + kappa * n)
     assert printed <= wrong * (1 + 1e-9)
     assert wrong <= printed + 2e-14
+
+
+@pytest.mark.parametrize("masks", [0.5, 10.0, 300.0])
+def test_noise_that_is_found_by_this_bound_passes_every_account(monkeypatch, masks):
+    """Line "`GossipDescent` calibrated to 1.0000000034": accounts have margins of their own, and the bound now has them too."""
+    monkeypatch.setattr(everybody, "EFFORT", 1.0)  # nobody is accounted for one by one
+    graph = graphs.Graph.from_edges(4, [(0, 1), (1, 2), (2, 3), (0, 2)], name="a triangle and a tail")
+    p = GossipDescent(graph, 11, 2, sigma=1.0, step=0.1, masks=masks)
+    found = netdp.calibrate(p, 1.0, 1e-6)
+    assert max(netdp.account(found, [v]).worst_epsilon(1e-6) for v in range(4)) <= 1.0
+    told_now = worst_energies(p)
+    condition = 1 + 2 * masks * 3
+    for u in range(4):
+        bare = max(values[u] for v, values in enumerate(told_everything(graph, masks)) if v != u)
+        added = told_now[u] / 11 - min(bare, 1.0)  # formula pin: 2·16·n·u·(1 + 2κ·degree) an iteration
+        assert bare >= 1 or added == pytest.approx(2 * 16 * 4 * 2.0**-53 * condition, rel=0.3)

@@ -141,29 +141,60 @@ def test_its_ends():
 
 
 def test_the_margins_of_sampled_sums_are_those_that_are_printed():
-    """Formula pin: e^t·(e^a·δ″(ε − 2t − a − b) + e^{ε − 2t − r²/2}), the least over r, δ″ of sampled Gaussians."""
+    """Formula pin: e^{t+t′}·δ″(ε − 2(t + t′)), δ″ of sampled Gaussians of variance V − τ."""
     for variance, shares, distance, dimension, q, times in ((40, 3, 9.0, 4, 0.2, 5), (1, 60, 3, 1, 0.3, 2)):
         v, numbers = variance * shares, times * dimension
         with mpmath.workdps(30):
-            t = mpmath.mpf(0)
-            for k in range(1, shares):
-                square = mpmath.mpf(variance) * k / (k + 1)
-                s = mpmath.fsum(mpmath.exp(-2 * mpmath.pi**2 * square * i**2) for i in range(1, 6))
-                t += numbers * mpmath.log((1 + 2 * s) / (1 - 2 * s))
-        t, a = float(t), numbers / (24 * v)
-        ideal = sampled_gaussian_curve(math.sqrt(v) / distance, q, times, replaced=False)
+
+            def apart(square):
+                s = mpmath.fsum(mpmath.exp(-2 * mpmath.pi**2 * square * i**2) for i in range(1, 9))
+                return mpmath.log((1 + 2 * s) / (1 - 2 * s))
+
+            tau = min(mpmath.log(numbers * 1000 * v) / (2 * mpmath.pi**2), mpmath.mpf(v) / 2)
+            t = numbers * (sum(apart(mpmath.mpf(variance) * k / (k + 1)) for k in range(1, shares)) + apart(tau))
+        t, noise = float(t), math.sqrt(v - float(tau))
+        ideal = sampled_gaussian_curve(noise / distance, q, times, replaced=False)
         always = releases_curve([(variance, shares, distance, dimension)] * times)
         found = sampled_releases_curve(variance, shares, distance, dimension, q, times, False)
         smaller = 0
         for eps in found.epsilons[np.linspace(5, len(found.epsilons) - 5, 40).astype(int)].tolist():
-            inner, best = eps - 2 * t, math.inf
-            for r in (4, 6, 8, 10, 13, 18, 30):
-                b = (math.sqrt(numbers / v) + r / math.sqrt(v) + math.sqrt(numbers) / v / 2) ** 2 / 24
-                real = inner - a - b
-                if real > 0:
-                    part = math.exp(a) * float(ideal.delta(real)) + math.exp(inner - r**2 / 2)
-                    best = min(best, math.exp(t) * part)
+            if eps <= 2 * t:
+                continue
+            best = math.exp(t) * float(ideal.delta(eps - 2 * t))
             smaller += best < float(always.delta(eps))
             if best < min(0.9, float(always.delta(eps))) and best > 1e-25:
-                assert best * (1 - 1e-9) <= float(found.delta(eps)) <= best * (1 + 1e-6)
+                assert best * (1 - 1e-6) <= float(found.delta(eps)) <= best * (1 + 1e-6)
         assert smaller > 10
+
+
+@pytest.mark.parametrize(("steps", "most"), [(2, 1.03), (4, 1.01), (16, 1.001)])
+@pytest.mark.parametrize("replaced", [False, True])
+def test_sampling_amplifies_on_coarse_grids(steps, most, replaced):
+    """Line "amplification is lost altogether below 64 grid steps of σ": ε of 300 sampled vectors over that in real numbers."""
+    total = 10 * steps**2
+    distance = math.sqrt(total) / (6.0 if replaced else 3.0)
+    found = sampled_releases_curve(steps**2, 10, distance, 50, 0.05, 300, replaced)
+    ideal = sampled_gaussian_curve(math.sqrt(total) / distance, 0.05, 300, replaced=replaced)
+    assert 1 < float(found.epsilon(1e-6)) / float(ideal.epsilon(1e-6)) < most
+
+
+def test_a_coarse_sampled_pair_of_numbers_enumerated():
+    """A grid of one and a half steps: no reaction exceeds the curve, which is below the one without coins."""
+    variance, shares, q, width = 2, 1, 0.2, 30
+    law = noise_law(variance, shares, width)
+    once = sampled_releases_curve(variance, shares, 1, 1, q, 2, False)
+    always = releases_curve([(variance, shares, 1, 1)] * 2)
+    place = np.arange(-width, width + 1)
+
+    def joint(first, second):
+        one = (1 - q) * law + q * moved(law, first)
+        rows = [p * ((1 - q) * law + q * moved(law, int(second(s)))) for p, s in zip(one, place, strict=True)]
+        return np.stack(rows)
+
+    absent = joint(0, lambda s: 0)
+    reactions = [joint(1, lambda s: 1), joint(1, lambda s: 1 if s > 0 else -1), joint(-1, lambda s: np.sign(s))]
+    for epsilon in (0.0, 0.1, 0.3):
+        truth = max(hockey_stick(*pair, epsilon) for x in reactions for pair in ((x, absent), (absent, x)))
+        found = float(once.delta(epsilon))
+        assert truth <= found * (1 + 1e-9)
+        assert found < 0.7 * float(always.delta(epsilon))

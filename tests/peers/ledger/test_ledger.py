@@ -94,12 +94,13 @@ def test_two_releases_are_never_below_the_truth_and_not_far_above(first, second,
 
 @pytest.mark.parametrize("times", [1, 2, 3, 10])
 def test_equal_releases_are_root_times_the_gaussian(times):
-    """On a fine grid the certified ε is that of a Gaussian with √times·μ: not below it, and hardly above."""
+    """On a fine grid the certified ε is that of a Gaussian with √times·μ: not below it but for the grid, and hardly above."""
     entries = [entry(attempt=i + 1) for i in range(times)]
     for against, size in ((0, 4), ("zed", 4), (1, 3), ("bob", 3), (2, 2), (3, 1), (7, 1)):
         mu = math.sqrt(times) * 300 / math.sqrt(size * 10**6)
         ideal = float(gaussian_epsilon(mu, 1e-6))
-        assert ideal <= epsilon(entries, against) <= ideal * (1 + 1e-3)
+        # the law of whole numbers is summed exactly: its loss may be a little less than that of real ones
+        assert ideal * (1 - 1e-6) <= epsilon(entries, against) <= ideal * (1 + 1e-3)
 
 
 def test_different_releases_add_their_squares():

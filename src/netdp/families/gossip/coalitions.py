@@ -102,27 +102,21 @@ def _masked(protocol: Gossip, colluders: int) -> AnyFactors:
 def _descent(protocol: GossipDescent, colluders: int, *, progress: Progress | None = None) -> Guarantee:
     n, account = protocol.n, accountant(protocol, {})
     alike = isinstance(protocol.graph, Graph) and vertex_transitive(protocol.graph, protocol.mixing)
-    if protocol.masks == 0:
-        factor = np.ones(n)
-    else:
-        kinds = list(dict.fromkeys(protocol.graphs))
-        each = [all_targets(g, protocol.masks, colluders, alike=alike, progress=progress) for g in kinds]
-        share = [protocol.graphs.count(g) / len(protocol.graphs) for g in kinds]
-        factor = np.minimum(
-            sum(s * np.array([one.upper for one in found]) for s, found in zip(share, each, strict=True)) * (1 + 1e-12),
-            1.0,
-        )
     if n <= _LARGEST_TRIED and affordable(n, colluders, alike=alike, most=_TRIED_SLOWLY):
+        # paying for everything is among what each of them may do: the resistance below is less in its margins only
         tried = try_all(n, account, coalitions_of(n, colluders, alike=alike), alike=alike, progress=progress)
         assert tried.factor is not None
-        factor = np.minimum(factor, tried.factor)
-        found = tried.found
+        factor, found = tried.factor, tried.found
     else:
+        factor = _everything_paid(protocol, colluders, alike, progress)
         u = int(np.argmax(factor))
         near = protocol.graphs[0].neighbors(u)
         members = tuple(sorted(int(w) for w in near[:colluders])) if len(near) else ((u + 1) % n,)
         tried = account(members)
-        found = found_in(tried, members, u)
+        assert tried.factor is not None
+        # what holds for all coalitions holds for this one, whose own figure has margins of its own
+        mu = math.sqrt(min(float(tried.factor[u]), float(factor[u]))) * protocol.local_mu
+        found = dataclasses.replace(found_in(tried, members, u), curve=GaussianCurve(mu))
     return dataclasses.replace(
         tried,
         curve=GaussianCurve(np.sqrt(factor) * protocol.local_mu),
@@ -131,6 +125,17 @@ def _descent(protocol: GossipDescent, colluders: int, *, progress: Progress | No
         references=(*tried.references, REFERENCE),
         found=found,
     )
+
+
+def _everything_paid(protocol: GossipDescent, colluders: int, alike: bool, progress: Progress | None) -> FloatArray:
+    """Factors against every coalition of a size, if the observers are told all first messages of every iteration."""
+    if protocol.masks == 0:
+        return np.ones(protocol.n)
+    kinds = list(dict.fromkeys(protocol.graphs))
+    each = [all_targets(g, protocol.masks, colluders, alike=alike, progress=progress) for g in kinds]
+    share = [protocol.graphs.count(g) / len(protocol.graphs) for g in kinds]
+    sums = sum(s * np.array([one.upper for one in found]) for s, found in zip(share, each, strict=True))
+    return np.minimum(sums * (1 + 1e-12), 1.0)
 
 
 @coalitions.register

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,13 +34,14 @@ from netdp.graphs.shape import vertex_transitive
 from netdp.graphs.spectrum import spectral_gap
 from netdp.numerics.arrays import Progress, rounded_up
 from netdp.numerics.checks import count, positive
+from netdp.privacy.gaussian import gaussian_mu
 from netdp.privacy.guarantee import Guarantee
 from netdp.privacy.observers import Observers
 from netdp.privacy.wording import readable
 from netdp.protocols.accounting import account
 from netdp.protocols.accuracy import Limit, limits
 from netdp.protocols.alternatives import local_dp
-from netdp.protocols.calibration import calibrations, checked_target, noise_for, smallest
+from netdp.protocols.calibration import HEADROOM, calibrations, checked_target, noise_for, smallest
 from netdp.protocols.links import DISTANCES, LinkCost, Linking, Sought
 from netdp.protocols.planning import Asked, Option, Plan
 from netdp.protocols.target import DRAWS, Audience, Policy, Target, audience
@@ -67,7 +69,35 @@ def _gossip(
     who = audience(
         protocol.graph, observers, coalitions, colluders=colluders, seed=seed, draws=draws, mixing=protocol.mixing
     )
-    return with_noise(protocol, target, certify(protocol, target, who, progress))
+    real = protocol.replace(grid=None)
+    found = with_noise(real, target, certify(real, target, who, progress))
+    return found if protocol.grid is None else _with_noise_on_a_grid(protocol, found.sigma, target, who)
+
+
+def _with_noise_on_a_grid(protocol: Gossip, sigma: float, target: Target, who: Audience) -> Gossip:
+    """With as much more noise than in real numbers as the grid costs: until the target is missed for nobody.
+
+    A loss on the grid is measured by the factor that would cost as much in real numbers, and held to what the target asks of that.
+    """
+    sets = [()] if who.any_of > 1 else who.sets(symmetric=target.symmetric)
+
+    def excess(sigma: float, members: tuple[int, ...]) -> float:
+        """σ that would be needed, over σ: at most 1 if the target is met."""
+        noisier = protocol.replace(sigma=max(sigma, protocol.step))
+        loss = account(noisier, members) if members else account(noisier, colluders=who.any_of)
+        epsilon = np.nan_to_num(np.asarray(loss.epsilon(target.delta)), posinf=np.inf)
+        mu = np.where(epsilon > 0, gaussian_mu(epsilon, target.delta), 0.0)
+        asked = target.demand((mu / noisier.local_mu) ** 2, members)
+        return math.sqrt(asked.value) * noisier.sensitivity / noisier.sigma * HEADROOM
+
+    sigma = max(sigma, protocol.step)
+    while True:
+        needed = {members: excess(sigma, members) for members in sets}
+        worst = max(sets, key=lambda members: needed[members])
+        if needed[worst] <= 1:
+            return protocol.replace(sigma=sigma)
+        # strictly more noise each time: against the worst of them the target was missed until now
+        sigma = max(smallest(partial(excess, members=worst), 1.0, sigma * needed[worst], 1e-6), protocol.step)
 
 
 @calibrations.register

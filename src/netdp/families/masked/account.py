@@ -9,9 +9,9 @@ docs/proofs/masked.md#random-masks.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from netdp.numerics.checks import count, probability, switch, whole
 from netdp.privacy.curve import Curve
 from netdp.privacy.curves import SharedCurve
 from netdp.privacy.guarantee import Adjacency, Claim, Guarantee, Unit
-from netdp.privacy.profile import ProfileCurve
+from netdp.privacy.profile import Formula, PerCurve, ProfileCurve
 from netdp.protocols.alternatives import curator, local, said
 from netdp.protocols.table import certified, certified_pairs
 from netdp.protocols.views import Transcript, _unlike, realised
@@ -185,7 +185,7 @@ def against_any(protocol: MaskedSum, colluders: int) -> Guarantee:
     >>> p = MaskedSum(graphs.ring(200), sigma=0.5)
     >>> rings = p.replace(masks=12)
     >>> [round(float(against_any(q, 40).epsilon(1e-6)), 4) for q in (p, p.replace(attempts=2), rings)]
-    [0.6481, 0.9405, 0.6815]
+    [0.6481, 0.9405, 0.6814]
     """
     missed, honest = cut_probability(protocol, colluders), fewest_honest(protocol, colluders)
     curve = component_curve(protocol, honest, protocol.attempts)
@@ -204,7 +204,12 @@ def against_any(protocol: MaskedSum, colluders: int) -> Guarantee:
 
 def with_missed(curve: ProfileCurve, missed: float) -> ProfileCurve:
     """The curve, with the probability added to δ that a mask graph falls apart."""
-    return ProfileCurve(curve.epsilons, np.minimum((curve.deltas + missed) * (1 + 4 * UNIT), 1.0))
+    formula = None if curve.formula is None else partial(_or_missed, curve.formula, missed)
+    return ProfileCurve(curve.epsilons, np.minimum((curve.deltas + missed) * (1 + 4 * UNIT), 1.0), formula)
+
+
+def _or_missed(formula: Formula, missed: float, numbers: IntArray, epsilon: FloatArray) -> FloatArray:
+    return np.minimum((formula(numbers, epsilon) + missed) * (1 + 4 * UNIT), 1.0)
 
 
 def component_losses(protocol: MaskedSum, sizes: IntArray) -> Guarantee:
@@ -296,21 +301,21 @@ def _shared(protocol: MaskedSum, sizes: IntArray, progress: Progress | None) -> 
         )  # the smallest among them
     times = protocol.attempts
     points = np.unique(np.concatenate([repeated_points(release_of(protocol, int(size)), times) for size in kinds]))
-    rows = (component_delta(protocol, size, points, times) for size in kinds.tolist())
+    rows = [partial(repeated_delta, release_of(protocol, size), times) for size in kinds.tolist()]
     which = np.where(sizes > 0, np.searchsorted(kinds, sizes, side="right") - 1, -1)
-    return SharedCurve(curve_of_rows(points, rows, len(kinds), progress), which), factor_of(times, sizes)
+    return SharedCurve(curve_of_rows(points, rows, progress), which), factor_of(times, sizes)
 
 
 def curve_of_rows(
-    points: FloatArray, rows: Iterable[FloatArray], count: int, progress: Progress | None
+    points: FloatArray, rows: Sequence[Callable[[FloatArray], FloatArray]], progress: Progress | None
 ) -> ProfileCurve:
-    """The curves of so many sizes of components, from the δ of each at the same ε."""
+    """The curves of some sizes of components, from the δ(ε) of each, tabulated at the same ε."""
     table = []
     for done, row in enumerate(rows, start=1):
-        table.append(np.minimum.accumulate(row))
+        table.append(np.minimum.accumulate(row(points)))
         if progress is not None:
-            progress(done, count)
-    return ProfileCurve(points, np.stack(table))
+            progress(done, len(rows))
+    return ProfileCurve(points, np.stack(table), PerCurve(tuple(rows)))
 
 
 def factor_of(attempts: int, sizes: IntArray) -> FloatArray:

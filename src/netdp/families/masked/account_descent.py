@@ -9,7 +9,9 @@ is added to δ once.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -157,19 +159,18 @@ def _shared(protocol: MaskedDescent, sizes: IntArray, progress: Progress | None)
             if progress is not None:
                 progress(done, len(kinds))
         points = np.unique(np.concatenate([curve.epsilons for curve in curves]))
-        rows = (np.asarray(curve.delta(points)) for curve in curves)
-        return SharedCurve(curve_of_rows(points, rows, len(curves), None), which), factor
+        return SharedCurve(curve_of_rows(points, [curve.delta for curve in curves], None), which), factor
     releases = [release_of(protocol.sum, int(size)) for size in kinds]
     times = protocol.releases
     points = np.unique(np.concatenate([repeated_points(release, times) for release in releases]))
-    rows = (_delta(release, times, points) for release in releases)
-    return SharedCurve(curve_of_rows(points, rows, len(releases), progress), which), factor
+    rows = [_delta(release, times) for release in releases]
+    return SharedCurve(curve_of_rows(points, rows, progress), which), factor
 
 
-def _delta(release: Release, times: int, points: FloatArray) -> FloatArray:
+def _delta(release: Release, times: int) -> Callable[[FloatArray], FloatArray]:
     if release.dimension == 1 or times == 1:
-        return repeated_delta(release, times, points)
-    return stacked_delta(Counter({release: times}), points)
+        return partial(repeated_delta, release, times)
+    return partial(stacked_delta, Counter({release: times}))
 
 
 def _guarantee(

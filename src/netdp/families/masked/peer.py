@@ -58,7 +58,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import numpy as np
@@ -97,8 +97,9 @@ from netdp.peers.records import Misfit, Number, Strict, Whole
 from netdp.peers.spread import Moment, Moves, Spread, SpreadResult
 from netdp.peers.streams import Words, context, noise_words, pads_of
 from netdp.privacy.curve import Curve
-from netdp.privacy.profile import ProfileCurve, composed
+from netdp.privacy.profile import PerCurve, ProfileCurve, composed
 from netdp.protocols.calibration import noise_for
+from netdp.protocols.coalitions import largest_delta
 
 if TYPE_CHECKING:
     from netdp.peers.desk import Desk
@@ -402,8 +403,8 @@ def _curve(text: str, shares: int) -> ProfileCurve:
 def larger(one: ProfileCurve, other: ProfileCurve) -> ProfileCurve:
     """A curve that is nowhere below either."""
     points = np.union1d(one.epsilons, other.epsilons)
-    largest = np.maximum(np.asarray(one.delta(points)), np.asarray(other.delta(points)))
-    return ProfileCurve(points, np.maximum.accumulate(largest[::-1])[::-1])
+    formula = partial(largest_delta, (one, other))
+    return ProfileCurve(points, np.maximum.accumulate(formula(points)[::-1])[::-1], PerCurve((formula,)))
 
 
 class Flood(Spread):

@@ -135,8 +135,9 @@ def worst_entry(found: Sequence[Curve], u: int) -> GaussianCurve | ProfileCurve:
         mu = max(float(np.asarray(one.mu)[u] if one.shape else one.mu) for one in found)  # type: ignore[attr-defined]
         return GaussianCurve(mu) if math.isfinite(mu) else NO_BOUND
     first = found[0]
-    if len(found) == 1 and isinstance(first, ProfileCurve) and not first.shape and len(first.epsilons) <= _KNOTS:
-        return first.table if isinstance(first, LargestCurve) else first
+    plain = isinstance(first, ProfileCurve) and not first.shape and first.formula is None
+    if len(found) == 1 and plain and len(first.epsilons) <= _KNOTS:  # type: ignore[attr-defined]
+        return first.table if isinstance(first, LargestCurve) else first  # type: ignore[return-value]
 
     about = [_about(one, u) for one in found]
     marks = [max(float(_only(one.epsilon(_like(one, delta)), u)) for one in about) for delta in MARKS]
@@ -152,7 +153,7 @@ def worst_entry(found: Sequence[Curve], u: int) -> GaussianCurve | ProfileCurve:
 def _about(one: Curve, u: int) -> Curve:
     """The curve about party u alone, where it can be had: many points at once are quicker of a single one."""
     if isinstance(one, SharedCurve) and isinstance(one.curves, ProfileCurve) and one.curves.shape and one.which[u] >= 0:
-        return ProfileCurve(one.curves.epsilons, one.curves.deltas[one.which[u]])
+        return one.curves.entry(int(one.which[u]))
     return one
 
 

@@ -13,7 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -35,7 +35,7 @@ from netdp.numerics.arrays import UNIT, FloatArray, IntArray, Progress
 from netdp.privacy.curves import GaussianCurve
 from netdp.privacy.gaussian import gaussian_delta
 from netdp.privacy.guarantee import Adjacency, Claim, Guarantee
-from netdp.privacy.profile import ProfileCurve
+from netdp.privacy.profile import PerCurve, ProfileCurve
 from netdp.privacy.renyi import DEFAULT_ORDERS, RenyiCurve
 from netdp.protocols.table import certified, coalitions
 
@@ -85,6 +85,7 @@ class Geometry:
     carried: FloatArray | None  # |p_K(P)(I − SC)|
     inverse: FloatArray | None  # S⁻¹ ≥ 0 (S is an M-matrix); None without masks, where it is the identity
     margin: float  # bounds the spectral norm of the rounding error of each
+    rounding: float  # that of the inverse alone, which needs no seen space
     masks: float  # the κ it was computed for: the protocol's, or a smaller one
 
     def messages(self, b: FloatArray) -> FloatArray:
@@ -93,7 +94,7 @@ class Geometry:
 
     def everything(self, b: FloatArray) -> FloatArray:
         """The price of every party's whole first message."""
-        return _squares(b) if self.inverse is None else _form(self.inverse, b) + self.margin * _squares(b)
+        return _squares(b) if self.inverse is None else _form(self.inverse, b) + self.rounding * _squares(b)
 
     def carry(self, b: FloatArray) -> FloatArray:
         """What stays hidden of the difference."""
@@ -200,8 +201,13 @@ def _geometries(protocol: GossipDescent, observers: tuple[int, ...]) -> Iterator
 
 def _margin(view: GossipView, space: SeenSpace | None) -> float:
     """The margin of rounding for masks of condition 1; it grows in proportion."""
-    rounding = 16.0 * len(view.hidden) * UNIT
+    rounding = _rounding(len(view.hidden))
     return rounding if space is None else rounding + 10.0 * space.tilt * np.sqrt(2.0 * space.rank)
+
+
+def _rounding(n: int) -> float:
+    """The margin of an inverse of condition 1."""
+    return 16.0 * n * UNIT
 
 
 def _geometry(view: GossipView, space: SeenSpace | None, masks: float) -> Geometry:
@@ -215,9 +221,9 @@ def _geometry(view: GossipView, space: SeenSpace | None, masks: float) -> Geomet
         inverse[np.ix_(hidden, hidden)] = linalg.inv(covariance[np.ix_(hidden, hidden)])
         inverse = np.maximum((inverse + inverse.T) / 2, 0.0)
         condition = mask_condition(view, masks)
-    margin = _margin(view, space) * condition
+    margin, rounding = _margin(view, space) * condition, _rounding(n) * condition
     if space is None:
-        return Geometry(None, None, inverse, margin, masks)
+        return Geometry(None, None, inverse, margin, rounding, masks)
     Q = space.basis
     if covariance is None:
         shown = Q @ Q.T
@@ -230,7 +236,7 @@ def _geometry(view: GossipView, space: SeenSpace | None, masks: float) -> Geomet
         rest = -(SQ @ solved)
     rest[np.diag_indices(n)] += hidden  # I − SC on the hidden parties
     *_, carried = response(view.step, rest, rounds.rounds + 1, rounds.chebyshev)
-    return Geometry(np.abs(shown), np.abs(carried), inverse, margin, masks)
+    return Geometry(np.abs(shown), np.abs(carried), inverse, margin, rounding, masks)
 
 
 def _decided(view: GossipView) -> SeenSpace | None:
@@ -318,13 +324,18 @@ def worst_energies(protocol: GossipDescent, progress: Progress | None = None) ->
 
 
 def _told(protocol: GossipDescent, progress: Progress | None, total: int) -> FloatArray:
-    """Σ_t [S_v⁻¹]_uu for all pairs [u, v], at most T."""
+    """Σ_t [S_v⁻¹]_uu for all pairs [u, v], at most T; and the margins that accounts of the observers have on top of it.
+
+    They compute the same inverse, each with a rounding error of its own, and add as much: twice the margin covers both, so that
+    noise found for this bound passes every account.
+    """
     n, T = protocol.n, protocol.iterations
     times = Counter([protocol.network] if protocol.is_static else protocol.graphs)
     energy = np.zeros((n, n))
     for number, (graph, count) in enumerate(times.items()):
         for v, values in enumerate(told_everything(graph, protocol.masks)):
-            energy[:, v] += (T if protocol.is_static else count) * values
+            margin = 2 * _rounding(n) * (1.0 + 2.0 * protocol.masks * float(graph.degrees.max(initial=0)))
+            energy[:, v] += (T if protocol.is_static else count) * (values + min(margin, 2 * _MARGINS[0]))
             if progress is not None and v % 64 == 63:
                 progress(int((number + v / n) / len(times) * n), total)
     return np.minimum(energy * (1 + 1e-12), float(T))
@@ -501,10 +512,10 @@ def redrawn_descent_loss(protocol: ErdosRenyiDescent, observers: int) -> Guarant
         raise InvalidValue(f"{observers} observers among {protocol.n} parties leave nobody to protect")
     orders = np.asarray(DEFAULT_ORDERS, dtype=np.float64)
     points = knots(protocol.local_mu)
-    ours = np.asarray(RenyiCurve(orders, divergence(protocol, observers, orders)).delta(points))
-    deltas = np.minimum(ours, np.asarray(gaussian_delta(protocol.local_mu, points)))
+    ours = RenyiCurve(orders, divergence(protocol, observers, orders))
+    formula = partial(_redrawn_delta, ours, protocol.local_mu)
     return Guarantee(
-        curve=ProfileCurve(points, np.minimum.accumulate(deltas)),
+        curve=ProfileCurve(points, np.minimum.accumulate(formula(points)), PerCurve((formula,))),
         adjacency=Adjacency.REPLACE,
         claim=Claim.UPPER,
         assumptions=(
@@ -524,3 +535,8 @@ def redrawn_descent_loss(protocol: ErdosRenyiDescent, observers: int) -> Guarant
         ),
         references=REDRAWN_DESCENT_REFERENCES,
     )
+
+
+def _redrawn_delta(ours: RenyiCurve, local_mu: float, epsilon: FloatArray) -> FloatArray:
+    """δ at each ε: by divergences, or of local DP."""
+    return np.minimum(np.asarray(ours.delta(epsilon)), np.asarray(gaussian_delta(local_mu, epsilon)))

@@ -13,9 +13,10 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, special
 
 from netdp.errors import InvalidValue
 from netdp.families.gossip.account.exact import EXACT_BELOW, Factors, exact_loss, factors
@@ -25,14 +26,14 @@ from netdp.families.gossip.logs import ExchangeLogs, ExchangeView
 from netdp.families.gossip.protocol import MOST_STEPS, Gossip, NoisyGossip, RandomizedGossip
 from netdp.families.gossip.varying import ErdosRenyiGossip, PushSum, VaryingGossip
 from netdp.families.gossip.views import GossipView
-from netdp.mechanisms.discrete_gaussian import SUMMED_UP_TO, rounded_delta, shift_delta, sum_distance
-from netdp.numerics.arrays import UNIT, FloatArray, Progress
+from netdp.mechanisms.discrete_gaussian import SUMMED_UP_TO, moved, rounded_delta, shift_delta, sum_distance
+from netdp.numerics.arrays import UNIT, FloatArray, IntArray, Progress
 from netdp.numerics.checks import probability
 from netdp.privacy.curves import SharedCurve
 from netdp.privacy.gaussian import gaussian_delta
 from netdp.privacy.guarantee import Adjacency, Claim, Guarantee
 from netdp.privacy.observers import Observers
-from netdp.privacy.profile import ProfileCurve
+from netdp.privacy.profile import PerCurve, ProfileCurve
 from netdp.protocols.alternatives import curator, gaussian_curator, gaussian_local, local, said
 from netdp.protocols.grid import power_below, squared_steps
 from netdp.protocols.table import certified, in_real_numbers
@@ -75,14 +76,9 @@ def first_value_delta(protocol: NoisyGossip, epsilon: FloatArray, parties: int =
     """δ of one number (or vector) with the initial noise of so many parties, moved by `distance`: local DP if it is one."""
     variance = parties * protocol.start_variance
     apart = protocol.dimension * sum_distance(min(protocol.start_variance, 2**40), parties)  # falls with the variance
-    shifted = epsilon - 2 * apart
-    allowed = np.maximum(shifted, 0.0)
     if protocol.dimension == 1 and variance <= SUMMED_UP_TO:
-        ideal = shift_delta(variance, int(protocol.distance), allowed)
-    else:
-        ideal = rounded_delta(variance, protocol.distance, protocol.dimension, allowed)
-    found = math.exp(apart) * (ideal - np.expm1(np.minimum(shifted, 0.0))) * (1 + 8 * UNIT)
-    return np.minimum.accumulate(np.minimum(found, 1.0))
+        return moved(partial(shift_delta, variance, int(protocol.distance)), apart, epsilon)
+    return moved(partial(rounded_delta, variance, protocol.distance, protocol.dimension), apart, epsilon)
 
 
 def _mu(protocol: NoisyGossip, factor: FloatArray) -> FloatArray:
@@ -93,15 +89,39 @@ def grid_curve(protocol: NoisyGossip, kinds: FloatArray, apart: float, n: int) -
     """One row for every factor: the least of the amplified bound and of local DP."""
     mu = _mu(protocol, np.maximum(kinds, 0.0))
     points = _points(np.append(mu[mu > 0], _mu(protocol, np.ones(1))), n)
+    formula = GridFormula(protocol, tuple(kinds.tolist()), tuple(mu.tolist()), apart)
     alone = first_value_delta(protocol, points)
-    rows = np.zeros((len(kinds), len(points)))
-    with np.errstate(over="ignore"):
-        added = (1 + np.exp(points)) * apart * (1 + 8 * UNIT)
-    for row, kind, one in zip(rows, kinds.tolist(), mu.tolist(), strict=True):
-        if kind != OUT_OF_REACH:
-            amplified = added + (np.asarray(gaussian_delta(one, points)) if one > 0 else 0.0)
-            row[:] = np.minimum.accumulate(np.minimum(amplified, alone))
-    return ProfileCurve(points, rows)
+    each = np.full(len(points), 0)
+    rows = [np.minimum.accumulate(formula.least(each + row, points, alone)) for row in range(len(kinds))]
+    return ProfileCurve(points, np.stack(rows), formula)
+
+
+@dataclass(frozen=True)
+class GridFormula:
+    """δ at any ε for every kind of factor, a formula of `ProfileCurve`. The amplified bound counts from its least value on.
+
+    δ_μ(ε) + (1 + e^ε)·d falls until e^ε·Φ(−μ/2 − ε/μ) = e^ε·d, for the derivative of δ_μ is −e^ε·Φ(−μ/2 − ε/μ): up to there the
+    formula itself is taken, and beyond it its least value, which also holds.
+    """
+
+    protocol: NoisyGossip
+    kinds: tuple[float, ...]
+    mu: tuple[float, ...]
+    apart: float
+
+    def __call__(self, numbers: IntArray, epsilon: FloatArray) -> FloatArray:
+        return self.least(numbers, epsilon, first_value_delta(self.protocol, epsilon))
+
+    def least(self, numbers: IntArray, epsilon: FloatArray, alone: FloatArray) -> FloatArray:
+        """The least of the two bounds, local DP being at hand."""
+        kinds, mu = np.asarray(self.kinds)[numbers], np.asarray(self.mu)[numbers]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            least = np.maximum(-mu * (float(special.ndtri(min(self.apart, 0.5))) + mu / 2), 0.0)
+        at = np.where(mu > 0, np.minimum(epsilon, np.nan_to_num(least, nan=0.0)), 0.0)
+        with np.errstate(over="ignore"):
+            added = (1 + np.exp(at)) * self.apart * (1 + 8 * UNIT)
+        amplified = added + np.asarray(gaussian_delta(mu, at))
+        return np.where(kinds == OUT_OF_REACH, 0.0, np.minimum(amplified, alone))
 
 
 def _points(mu: FloatArray, n: int) -> FloatArray:
@@ -484,4 +504,5 @@ def _curator(protocol: Gossip | RandomizedGossip) -> Guarantee:
 def published_on_a_grid(protocol: NoisyGossip, parties: int) -> ProfileCurve:
     """The curve of a single noisy value, or of a sum with the noise of so many parties, that everybody sees."""
     points = _points(_mu(protocol, np.array([1.0 / parties])), 1)
-    return ProfileCurve(points, first_value_delta(protocol, points, parties))
+    formula = partial(first_value_delta, protocol, parties=parties)
+    return ProfileCurve(points, np.minimum.accumulate(formula(points)), PerCurve((formula,)))

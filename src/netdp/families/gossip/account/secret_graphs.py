@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,7 @@ from netdp.numerics.checks import whole
 from netdp.privacy.curves import GaussianCurve
 from netdp.privacy.gaussian import gaussian_delta
 from netdp.privacy.guarantee import Adjacency, Claim, Guarantee
-from netdp.privacy.profile import ProfileCurve
+from netdp.privacy.profile import PerCurve, ProfileCurve
 from netdp.privacy.renyi import DEFAULT_ORDERS, RenyiCurve
 from netdp.protocols.table import certified
 
@@ -189,13 +190,18 @@ def redrawn_curve(chance: float, later: float, mu: float) -> ProfileCurve | Gaus
     if mean == 1:
         return GaussianCurve(np.asarray(mu))
     points = knots(mu)
-    whole_loss = np.asarray(gaussian_delta(mu, points), dtype=np.float64)
-    spread = np.array([concave_bound(mean, mu, float(epsilon)) for epsilon in points])
-    deltas = (chance * whole_loss + rest * spread) * _UP
     orders = np.asarray(DEFAULT_ORDERS, dtype=np.float64)
     chord = RenyiCurve(orders, secret_graph_divergence(orders, min(1.0, chance + later), 1.0, mu))
-    deltas = np.minimum(np.minimum(deltas, whole_loss), np.asarray(chord.delta(points)))
-    return ProfileCurve(points, np.minimum.accumulate(deltas))
+    formula = partial(_redrawn_delta, chance, mean, mu, chord)
+    return ProfileCurve(points, np.minimum.accumulate(formula(points)), PerCurve((formula,)))
+
+
+def _redrawn_delta(chance: float, mean: float, mu: float, chord: RenyiCurve, epsilon: FloatArray) -> FloatArray:
+    """δ at each ε: everything with probability `chance`, else factors of this mean; by divergences; of local DP."""
+    whole_loss = np.asarray(gaussian_delta(mu, epsilon), dtype=np.float64)
+    spread = np.array([concave_bound(mean, mu, float(one)) for one in epsilon])
+    deltas = (chance * whole_loss + (1.0 - chance) * spread) * _UP
+    return np.minimum(np.minimum(deltas, whole_loss), np.asarray(chord.delta(epsilon)))
 
 
 def floor(protocol: ErdosRenyiGossip, observers: int, epsilon: float) -> float:
