@@ -288,7 +288,9 @@ def _profile_of_gaps(
 ) -> ProfileCurve:
     """δ(ε) for one target, if the gaps after its visits have this law or longer ones; `energy`: by moments, too."""
     if isinstance(protocol, WalkHistogram):
-        return graph_walk.histogram_profile(protocol, (), target, gaps=gaps)
+        walk = protocol.network, protocol.walk, protocol.steps, 0.0
+        any_of_them = functools.partial(moments_against_any, *walk, target, colluders)  # but for what hides responses
+        return graph_walk.histogram_profile(protocol, (), target, gaps=gaps, moments=any_of_them if energy else None)
     mu = near * protocol.sensitivity / protocol.sigma
     bounds = [graph_walk.local_profile(protocol, target, near)]
     if getattr(protocol, "expansion", 1) == 1:

@@ -7,17 +7,17 @@ import math
 
 import numpy as np
 
-from netdp.families.token.account.events import Event, Shift, block, compose_events, least, mixture, more_delta
+from netdp.families.token.account.events import Event, Shift, block, compose_events, least, mixture
 from netdp.families.token.account.graph_walk import histogram_visits, visits_profile
 from netdp.families.token.account.grid import on_the_grid, published_rounds
 from netdp.families.token.account.path import curator_profile, laplace_profile, scale_of
 from netdp.families.token.account.path import local_profile as laplace_local
+from netdp.families.token.account.responses import published
 from netdp.families.token.account.ring import bare_response, heap_profile, ring_descent_slack
 from netdp.families.token.account.walk import (
     contributions_law,
     hidden_bounds,
     local_profile,
-    most_contributions,
     sampled_responses,
 )
 from netdp.families.token.account.weights import by_own_weight
@@ -86,16 +86,12 @@ def _local_walk(protocol: WalkSum | WalkDescent) -> Guarantee:
 def _local_histogram(protocol: RingHistogram | WalkHistogram) -> Guarantee:
     if isinstance(protocol, WalkHistogram) and protocol.graph is not None:
         return said(histogram_visits(protocol, hidden=False), _LOCAL)
-    one = bare_response(protocol)
     if isinstance(protocol, RingHistogram):
-        return said(one.self_compose(protocol.rounds), _LOCAL)
+        return said(bare_response(protocol).self_compose(protocol.rounds), _LOCAL)
+    if protocol.epsilon0 == 0:
+        return said(ProfileCurve([0.0], [0.0]), _LOCAL)
     walk = protocol
-
-    def often(own: float) -> ProfileCurve:
-        count, unlikely = most_contributions(walk, own=own)
-        return more_delta(one.self_compose(count), unlikely)
-
-    return said(by_own_weight(walk, often), _LOCAL)
+    return said(by_own_weight(walk, lambda own: published(walk, *contributions_law(walk, own))), _LOCAL)
 
 
 def _carried(protocol: WalkSum | GraphWalkSum | PathSum, loss: Guarantee) -> Guarantee:
