@@ -3,6 +3,7 @@
 python benchmarks/graph_walks.py            the table
 python benchmarks/graph_walks.py hubs       who learns most on hubs and trees
 python benchmarks/graph_walks.py histograms certified over attacked, before and after the visits were averaged over
+python benchmarks/graph_walks.py paths      what the secrecy of the path is worth: the best attack, told the path and not
 """
 
 from __future__ import annotations
@@ -156,5 +157,77 @@ def histograms() -> None:
     )
 
 
+#: graph, visits per user, σ/Δ, pairs (observer, target)
+SECRET = (
+    (graphs.ring(16), 20, 6.0, ((0, 1), (0, 8))),
+    (graphs.hypercube(4), 10, 3.0, ((0, 1), (0, 15))),
+    (graphs.grid(4, 4), 10, 3.0, ((0, 1), (0, 15))),
+    (graphs.star(16), 10, 6.0, ((0, 1), (1, 2))),
+    (graphs.complete(16), 10, 3.0, ((0, 1),)),
+)
+
+
+def paths() -> None:
+    """Sums: others hold the lower end, and the senders are known to the observers, as over any links."""
+    from netdp.audit import SIMULATOR
+    from netdp.families.token.account.path import path_energy
+    from netdp.families.token.attack import WalkAttack
+    from netdp.privacy import gaussian_delta
+    from netdp.protocols import PathSum
+
+    runs, delta = size(60, quick=2), 1e-2
+    print(f"ε at δ = {delta:g}, sums: the likelihood ratio of what is seen, not told the path | told it | certified")
+    for graph, visits, sigma, pairs in size(SECRET, quick=SECRET[:1]):
+        p = GraphWalkSum(graph, steps=visits * graph.n, sigma=sigma)
+        for v, u in pairs:
+            attack = WalkAttack(p.replace(sensitivity=1.0), (v,), u, SIMULATOR)
+            worlds = []
+            for within in (False, True):
+                scores = [netdp.simulate(p, values(p, u, within), seed=seed, record=[v]) for seed in range(64 * runs)]
+                worlds.append(attack.scores(stretches(p, scores), len(scores)))
+            without, within_ = worlds
+            energy = [
+                path_energy(PathSum(p.n, run.transcript.paths, sigma, closing=p.closing), [v])[u]
+                for run in scores[:1500]
+            ]
+
+            def secret(eps: float, without: np.ndarray = without, within: np.ndarray = within_) -> float:
+                return max(
+                    np.maximum(-np.expm1(eps - within), 0).mean(), np.maximum(-np.expm1(eps + without), 0).mean()
+                )
+
+            def told(eps: float, energy: list[float] = energy) -> float:
+                return float(np.mean([gaussian_delta(np.sqrt(e), eps) for e in energy]))
+
+            found = [epsilon_at(one, delta) for one in (secret, told)]
+            certified = float(graph_walk.target_profile(p, (v,), u, True).epsilon(delta))
+            print(
+                f"{graph.name:14} {visits:3} {sigma:4} {v:3} {u:3}   {found[0]:.3f} | {found[1]:.3f} | {certified:.3f}"
+            )
+
+
+def values(p: GraphWalkSum, target: int, within: bool) -> np.ndarray:
+    """Everybody at the lower end; the target at the upper one, within."""
+    held = np.zeros(p.n)
+    held[target] = float(within)
+    return held
+
+
+def stretches(p: GraphWalkSum, runs: list) -> object:
+    """What the observers see of many runs."""
+    from netdp.families.token.attack import Stretches, cut
+
+    return Stretches.together([cut(p, run, number) for number, run in enumerate(runs)])
+
+
+def epsilon_at(profile: object, delta: float) -> float:
+    """Where a falling profile is δ."""
+    low, high = 0.0, 100.0
+    for _ in range(40):
+        eps = (low + high) / 2
+        low, high = (eps, high) if profile(eps) > delta else (low, eps)  # type: ignore[operator]
+    return low
+
+
 if __name__ == "__main__":
-    {"hubs": hubs, "histograms": histograms}.get(" ".join(sys.argv[1:]), table)()
+    {"hubs": hubs, "histograms": histograms, "paths": paths}.get(" ".join(sys.argv[1:]), table)()

@@ -182,6 +182,9 @@ def test_a_bare_response_has_the_moments_that_are_counted_out(response):
         exact = math.log(up * math.exp(s * p.epsilon0) + none + down * math.exp(-s * p.epsilon0))
         assert exact <= cover.logs(s)[0] < exact * (1 + 1e-6)
         assert cover.logs(s)[0] <= s * cover.largest
+        one = exact / cover.heaps  # of a single heap: two bits are independent
+        assert cover.among(s)[0] - 1 >= math.expm1(one) * (1 + 0.9e-9)
+        assert (cover.weight.sum(axis=1) >= 1 + 0.9 * 16 * 64 * 2.0**-53).all()
         assert (np.diff(cover.logs(s)) <= 0).all()
 
 
@@ -253,7 +256,8 @@ def test_local_dp_is_counted_out_with_its_margin(response):
     curve = published(p, np.array(list(counts)), np.array(list(counts.values())), 1e-7)
     exact = exact_deltas(counts, p)
     margin = 32 * 2.0**-53 * (6 + 16)
-    assert published_slack(6) == pytest.approx(margin, rel=1e-12)
+    assert published_slack(6) / margin == pytest.approx(1.0)
+    assert published_slack(0) * 2**53 == pytest.approx(512)
     for j, one in enumerate(exact):
         found = float(curve.deltas[j]) - 1e-7
         assert found == pytest.approx(one * (1 + margin), rel=1e-9, abs=1e-15)

@@ -185,7 +185,12 @@ def profile(moments: EnergyMoments, mu: float, tokens: int = 1) -> ProfileCurve:
     usual = max(float(np.min(logs / s)), 1e-12)
     eps, x, log_delta = _gaussians(math.ceil(math.log(usual) / math.log(_SCALES)))
     best = least_products(log_delta, np.concatenate([[0.0], x[:-1]]), float(x[-1]), s, logs)
-    delta = np.minimum(np.exp(np.minimum(best, 0.0)) * (1 + 1e-9) + together.outside, 1.0)
+    return _table(eps, best, together.outside)
+
+
+def _table(eps: FloatArray, logs: FloatArray, outside: float) -> ProfileCurve:
+    """δ at these ε from its logarithms, with what is left out of the moments."""
+    delta = np.minimum(np.exp(np.minimum(logs, 0.0)) * (1 + 1e-9) + outside, 1.0)
     return ProfileCurve(eps, np.minimum.accumulate(delta))
 
 
@@ -200,8 +205,7 @@ def loss_profile(moments: EnergyMoments, tokens: int = 1) -> ProfileCurve:
     top = max(float(np.min((heights + _FADED) / s)), 1e-9)
     eps = np.union1d(np.linspace(0.0, top, 1200), np.geomspace(top * 1e-4, top, 200))
     best = np.min(heights - eps[:, None] * s, axis=1)
-    delta = np.minimum(np.exp(np.minimum(best, 0.0)) * (1 + 1e-9) + together.outside, 1.0)
-    return ProfileCurve(eps, np.minimum.accumulate(delta))
+    return _table(eps, best, together.outside)
 
 
 @functools.lru_cache(maxsize=32)
@@ -549,7 +553,7 @@ def _gap_weights(
         return None
     logs = cover.logs(s)
     others = np.clip(np.maximum(gaps, shortest) - 1, 0, len(logs) - 1).astype(np.int64)
-    return np.exp(logs[others]), s * cover.largest
+    return np.exp(logs[others]), float(logs[0])
 
 
 def visit_moments(laws: Laws, steps: int) -> EnergyMoments:

@@ -31,6 +31,8 @@ _CELL = 0.03  # the width of a cell of ε, relatively
 
 _SUMMED = 1e-9  # relatively, of an integral: more than its rounding
 
+_TOP = 700.0  # e to the power of more is too large a number
+
 _RARE = 1e-16  # the largest numbers of responses of this probability are left to δ
 
 _COUNTED = 4_000  # responses up to which their loss is counted out
@@ -106,6 +108,8 @@ def _heap_moments(kind: Kind, most: int) -> HeapMoments:
     weight = np.stack([_binned(Law.binomial(g, gamma), sizes) for g in sizes.tolist()])
 
     def among(s: float) -> FloatArray:
+        if (s + 1) * top > _TOP:  # too large a number for the integral; no loss is above ε₀
+            return np.full(len(sizes), math.exp(s * top))
         return np.asarray(1.0 + s * (s + 1) * (deltas @ moment_weights(eps, s)) * (1 + _SUMMED))
 
     return HeapMoments(among, top, weight, sizes, most)
