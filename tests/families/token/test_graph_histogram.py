@@ -309,3 +309,15 @@ def test_any_observers_learn_no_less_than_named_ones():
         named = energy.gap_moments(laws(P, start, 0, members, 48), 60, 0.0, cover)
         s = float(named.s[9])
         assert np.interp(s, named.s, named.logs) <= np.interp(s, bound.s, bound.logs) * (1 + 2e-2)
+
+
+@pytest.mark.parametrize("gamma", [1e-9, 0.01, 0.5, 0.9999])
+@pytest.mark.parametrize("response", ["k-ary", "unary"])
+def test_the_curator_the_walk_and_local_dp_are_in_order(gamma, response):
+    p = WalkHistogram(graphs.ring(5), steps=30, domain=4, gamma=gamma, response=response, tokens=2)
+    for delta in (1e-3, 1e-6, 1e-9):
+        curator, walk, local = (
+            loss.epsilon(delta)[1:] for loss in (netdp.trusted_curator(p), netdp.account(p, [0]), netdp.local_dp(p))
+        )
+        assert (curator <= walk * (1 + 1e-9)).all()
+        assert (walk <= local * (1 + 1e-9)).all()

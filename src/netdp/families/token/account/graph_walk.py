@@ -43,6 +43,7 @@ from netdp.numerics.arrays import UNIT, FloatArray, Progress
 from netdp.privacy.curve import Curve
 from netdp.privacy.guarantee import Adjacency, Claim, Guarantee
 from netdp.privacy.profile import ProfileCurve
+from netdp.protocols.coalitions import MARKS
 from netdp.protocols.table import certified
 from netdp.protocols.views import observer_set
 
@@ -51,6 +52,8 @@ Walk = GraphWalkSum | WalkDescent | WalkHistogram
 _WORK = 3 * 10**10  # steps × edges that are worth waiting for: about half a minute
 
 _POINTS = 450
+
+_EXACT = 100  # curves up to which a table has points of its own for each
 
 _STRETCHES = 2 * 10**5  # targets × steps up to which every stretch is looked at: about half a minute
 
@@ -198,7 +201,10 @@ def one_table(n: int, users: list[int], curves: list[ProfileCurve]) -> ProfileCu
     """All users' curves at common ε, nan for those who have none."""
     top = max(float(curve.epsilons[-1]) for curve in curves)
     low = min(min(float(curve.epsilon(1e-3)), top) for curve in curves)
-    eps = np.unique(np.concatenate([[0.0, top], np.geomspace(max(low, 1e-6 * top, 1e-12) / 20, top + 1e-12, _POINTS)]))
+    chosen = [np.array([0.0, top]), np.geomspace(max(low, 1e-6 * top, 1e-12) / 20, top + 1e-12, _POINTS)]
+    if len(curves) <= _EXACT:  # exactly what each of them says at the usual δ
+        chosen += [np.minimum(np.asarray(curve.epsilon(np.array(MARKS))), top) for curve in curves]
+    eps = np.unique(np.concatenate(chosen))
     table = np.full((n, eps.size), np.nan)
     for u, curve in zip(users, curves, strict=True):
         table[u] = np.minimum.accumulate(np.asarray(curve.delta(eps)))
