@@ -128,6 +128,9 @@ MUTANTS = (
     Mutant("ring-grid-up", "token", "found = math.exp(min(apart, 700.0)) * (ideal - np.expm1(np.minimum(shifted, 0.0)))\n    return np.minimum.accumulate", "found = (ideal - np.expm1(np.minimum(shifted, 0.0)))\n    return np.minimum.accumulate", "test_what_a_ring_on_a_grid_adds_is_as_printed"),
     Mutant("ring-grid-mu", "token", "for (variance, _), times in seen\n    ) * (1 + 16 * UNIT)", "for (variance, _), times in seen\n    )", "test_what_a_ring_on_a_grid_adds_is_as_printed"),
     Mutant("known-path-slack", "token", "return 4.0 * UNIT * (steps + 16)", "return 0.0", "test_the_rounding_of_the_energy_is_on_top"),
+    Mutant("response-moments-integral", "token", "(deltas @ moment_weights(eps, s)) * (1 + _SUMMED)", "(deltas @ moment_weights(eps, s))", "test_a_bare_response_has_the_moments_that_are_counted_out"),
+    Mutant("response-moments-weights", "token", "minlength=len(starts)) * (1 + 16 * UNIT * (law.steps + 64))", "minlength=len(starts))", "test_a_bare_response_has_the_moments_that_are_counted_out"),
+    Mutant("published-responses-slack", "token", "return 32 * UNIT * (longest + 16)", "return 16 * UNIT * (longest + 16)", "test_local_dp_is_counted_out_with_its_margin"),
     Mutant("ring-descent-slack", "token", "return 4.0 * UNIT * (protocol.rounds + 16)", "return 0.0", "test_the_rounding_of_the_energy_is_on_top"),
     Mutant("laplace-margin", "token", "margin = 16 * UNIT * (l * math.log(l + 2) + x + 64)", "margin = 0.0 * x", "test_the_margin_of_laplace_noise_is_on_top"),
     Mutant("laplace-lengths", "token", "found.append((_rounded_down(best + 1), math.sqrt(sizes_of[best])))", "found.append((2 * best + 2, math.sqrt(sizes_of[best])))", "test_a_ring_is_a_composition_of_its_segments"),
@@ -136,7 +139,7 @@ MUTANTS = (
     Mutant("weights-up", "token", "_UP = 1 + 8 * UNIT", "_UP = 1.0", "test_chances_are_rounded_to_the_safe_side"),
     Mutant("graph-rest", "token", "law[-1] += max(0.0, 1.0 - float(law.sum())) + 4 * most * UNIT", "law[-1] += 0.0", "test_moments_are_those_of_all_paths"),
     Mutant("graph-never", "token", "never = max(1.0 - float(laws.first[: last + 1].sum()), 0.0) + 4 * last * UNIT", "never = 0.0", "test_moments_are_those_of_all_paths"),
-    Mutant("graph-outside", "token", "* (1 + 1e-9) + together.outside, 1.0)", "* (1 + 1e-9), 1.0)", "test_what_is_left_out_of_the_moments_is_added"),
+    Mutant("graph-outside", "token", "* (1 + 1e-9) + outside, 1.0)", "* (1 + 1e-9), 1.0)", "test_what_is_left_out_of_the_moments_is_added"),
     Mutant("secret-ring-law", "token", "law = (colluders + 1) * m * f / (n - colluders) * (1 + 16 * n * UNIT)", "law = m * f / (n - colluders)", "test_hidden_orders_are_covered"),
     Mutant("response-up", "token", "return math.ceil(Fraction(gamma) * ALL)", "return math.floor(Fraction(gamma) * ALL)", "test_random_answers_are_rounded_up"),
     # ── shuffling ──

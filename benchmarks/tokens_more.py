@@ -8,6 +8,7 @@
 (c) k-ary response against unary encoding: γ and error at a certified ε, on a ring; and at a local ε₀
 (d) descent on a ring against a walk: σ at a certified ε, and the loss by distance
 (e) Rényi divergences of walks against local DP
+(f) rings in secret orders: certified over what the likelihood ratio attains, orders known and hidden
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ import numpy as np
 import netdp
 from measure import few, size
 from netdp.families.token.account import walk
-from netdp.families.token.account.ring import ring_energy
+from netdp.families.token.account.ring import ring_energy, ring_profile
 from netdp.mechanisms import RandomizedResponse, UnaryEncoding
-from netdp.protocols import RingDescent, RingHistogram, RingSum, WalkDescent, WalkHistogram, WalkSum
+from netdp.protocols import RingDescent, RingHistogram, RingSum, SecretRingSum, WalkDescent, WalkHistogram, WalkSum
 
 DELTA = 1e-6
 
@@ -107,7 +108,53 @@ def renyi() -> None:
         print(f"  n={n} T={visits}n σ={sigma:g}: {found[0]:.2e} | {found[1]:.2e} | {visits / sigma**2:.2e}")
 
 
-CASES = {"a": known_senders, "b": laws, "c": encodings, "d": descents, "e": renyi}
+def secret_rings() -> None:
+    delta, runs = 1e-3, size(20_000, quick=300)
+    print(f"ε at δ = {delta:g}: certified (× attacked); orders known | hidden")
+    for n, rounds, sigma in size(((20, 3, 3.0), (20, 10, 10.0), (60, 5, 5.0)), quick=((20, 3, 3.0),)):
+        for colluders in (1, 2, 5, 10):
+            said = []
+            for sender in ("known", "hidden"):
+                p = SecretRingSum(n, rounds, sigma=sigma, sender=sender)
+                found, told = float(ring_profile(p, colluders).epsilon(delta)), attacked(p, colluders, runs, delta)
+                said.append(f"{found:6.3f} (×{found / told:.2f})")
+            print(f"  n={n} K={rounds} σ={sigma:g}, {colluders:2} colluders: {' | '.join(said)}")
+
+
+def attacked(p: SecretRingSum, colluders: int, runs: int, delta: float) -> float:
+    """ε of the likelihood ratio of the sums of all stretches, all others at the lower end, by simulation.
+
+    Known orders: the two ends of a stretch next to an observer have a name. Hidden: none has.
+    """
+    draw, n, c = np.random.default_rng(0), p.n, colluders
+    losses = np.zeros((2, runs))
+    rows = np.arange(runs)
+    for world in (0, 1):
+        for _ in range(p.rounds):
+            place = draw.random((runs, n)).argsort(
+                axis=1
+            )  # of every user; the last ones collude, the first is the target
+            at, seen = place[:, 0], np.sort(place[:, n - c :], axis=1)
+            ends = np.column_stack([np.full(runs, -1), seen, np.full(runs, n)])
+            lengths, which = np.diff(ends, axis=1) - 1, (seen < at[:, None]).sum(axis=1)
+            shift, noise = np.zeros((runs, c + 1)), p.sigma * np.sqrt(np.maximum(lengths, 1) / n)
+            shift[rows, which] = world
+            ratios = (shift + noise * draw.standard_normal((runs, c + 1)) - 0.5) / noise**2
+            named = np.minimum(lengths, np.where(np.isin(np.arange(c + 1), (0, c)), 1, 2)) * (p.sender == "known")
+            free = lengths - named
+            with np.errstate(divide="ignore"):
+                hidden = np.logaddexp.reduce(np.log(free / np.maximum(free.sum(axis=1), 1)[:, None]) + ratios, axis=1)
+            edge = ((which > 0) & (at == ends[rows, which] + 1)) | ((which < c) & (at == ends[rows, which + 1] - 1))
+            losses[world] += np.where(edge & (p.sender == "known"), ratios[rows, which], hidden)
+    low, high = 0.0, 300.0
+    for _ in range(50):
+        eps = (low + high) / 2
+        lost = max(np.maximum(-np.expm1(eps - one), 0).mean() for one in (losses[1], -losses[0]))
+        low, high = (eps, high) if lost > delta else (low, eps)
+    return low
+
+
+CASES = {"a": known_senders, "b": laws, "c": encodings, "d": descents, "e": renyi, "f": secret_rings}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or CASES:

@@ -206,3 +206,23 @@ def test_users_are_counted_as_the_graph_counts(run):
     """hypercube:4 has sixteen parties, not four."""
     four = json.loads(run("account", "hypercube:4", "-p", "central", "--sigma", "0.1", "--json")[1])
     assert len(four["loss"]["epsilon"]) == 16
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("account", "star:10", "-p", "secret-ring", "--rounds", "3", "--sigma", "40"), "star:10 may not have; give complete:10"),
+        (("plan", "ring:10", "-p", "secret-ring", "--rounds", "3", "--epsilon", "1"), "ring:10 may not have; give complete:10"),
+        (("account", "star:9", "-p", "ring-descent", "--rounds", "3", "--sigma", "4", "--step", "1"), "give ring:9 or complete:9"),
+    ],
+)  # fmt: skip
+def test_secret_rings_and_descent_on_a_ring_take_no_graph_without_their_links(run, words, message):
+    status, _, err = run(*words)
+    assert status == 2
+    assert message in " ".join(err.split())
+
+
+def test_a_descent_on_a_ring_is_at_home_where_a_ring_is(run):
+    for graph in ("ring:10", "complete:10"):
+        status, _, err = run("account", graph, "-p", "ring-descent", "--rounds", "3", "--sigma", "40", "--step", "0.1")
+        assert (status, err) == (0, "")

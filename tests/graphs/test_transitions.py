@@ -95,7 +95,8 @@ def test_walks_take_directed_graphs_and_keep_their_directions(make):
     backwards = make(ARROWS.reverse())
     assert p != backwards
     forth, back = (np.asarray(netdp.account(one, [0]).epsilon(1e-5))[1:] for one in (p, backwards))
-    assert not np.allclose(forth, back)
+    # a heap has no order: what one observer is shown of a histogram it is shown of the walk backwards, as likely
+    assert np.allclose(forth, back) == isinstance(p, WalkHistogram)
 
 
 def test_a_walk_follows_its_arrows():

@@ -88,7 +88,7 @@ def check_svg(content):
     assert root.tag.endswith("svg")
     paths = root.findall(".//{http://www.w3.org/2000/svg}path")
     words = "".join(root.itertext())
-    assert len(paths) > 20
+    assert len(paths) > 15
     assert "ε" in words  # text stays text
     assert b"<dc:date>" not in content
 

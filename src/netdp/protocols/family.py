@@ -24,11 +24,15 @@ class Way:
 
     first   what GRAPH stands for: the graph, the number of users, one graph per round, or links
     study   the word that a study calls it by, where real peers run it
+    only    the families of graphs that have the links it needs, where it takes the number of users; any by default
+    links   which links these are
     """
 
     protocol: str
     first: str = "graph"
     study: str | None = field(default=None, kw_only=True)
+    only: tuple[str, ...] = field(default=(), kw_only=True)
+    links: str = field(default="", kw_only=True)
 
 
 @dataclass(frozen=True)

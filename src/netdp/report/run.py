@@ -365,8 +365,6 @@ def learned(result: UpResult) -> CoalitionLosses:
         attempt = study.protocol_of(roster)
         local = local_dp(attempt).worst_epsilon(delta)
         curator = trusted_curator(attempt).worst_epsilon(delta)
-        if study.settings.kind == "ring-sum":
-            local = None  # that of a ring has the noise of all shares in each: no line to compare with
     except Unsupported:
         local = curator = None
     gone = " About a party that is gone: no more than the study promises." if result.gone else ""

@@ -159,7 +159,16 @@ class Protocolled(Making):
         kind = getattr(protocols, self.way.protocol)
         back = {new: old for old, new in RENAMED.items()}
         chosen = {back.get(n, n): getattr(self, n) for n in protocol_fields(self.way) if n in self.model_fields_set}
+        suits(self.way, self.graph, self._at_hand)
         return made(kind, self.way.first, self.graph, chosen, self._at_hand)
+
+
+def suits(way: Way, graph: str, at_hand: Graph | None = None) -> None:
+    """Refuses a graph without the links that a protocol needs, of which it would keep the number of users and nothing else."""
+    if way.only and graph.partition(":")[0] not in way.only:
+        n = users(graph) if at_hand is None else at_hand.n
+        others = " or ".join(f"{one}:{n}" for one in way.only)
+        raise InvalidValue(f"{way.protocol} needs links {way.links}, which {graph} may not have; give {others}")
 
 
 def one_way(graph: str) -> Any:
@@ -346,6 +355,7 @@ class PlanNoise(Planned, Protocolled):
         back = {new: old for old, new in RENAMED.items()}
         chosen = {back.get(n, n): getattr(self, n) for n in plan_fields(self.way) if n in self.model_fields_set}
         start: dict[str, Any] = {noise_of(kind): 0.5 if noise_of(kind) == "gamma" else 1.0}
+        suits(self.way, self.graph, self._at_hand)
         turns = turns_of(self.graph) if self.way.first == "graphs" else [self.graph]
         where = "+".join(linked(part, self.links, self.links_seed) for part in turns)
         at_hand = None if self._at_hand is None else self.network()

@@ -210,3 +210,34 @@ def test_several_tokens_are_said_to_walk_independently():
         ):
             text = "\n".join(netdp.account(protocol, [0]).assumptions)
             assert (said in text) == (tokens > 1)
+
+
+@pytest.mark.parametrize(
+    ("graph", "colluders"),
+    [(graphs.ring(6), 1), (graphs.ring(6), 3), (graphs.star(5), 2), (graphs.star(12), 2)],
+    ids=str,
+)
+def test_colluders_with_targets_are_about_these_targets(graph, colluders):
+    p = GraphWalkSum(graph, steps=10 * graph.n, sigma=10.0)
+    everybody = netdp.account(p, colluders=colluders)
+    for asked in ([3], [0, 4]):
+        some = netdp.account(p, colluders=colluders, targets=asked)
+        epsilon = np.asarray(some.epsilon(1e-6))
+        assert np.flatnonzero(~np.isnan(epsilon)).tolist() == asked
+        assert epsilon[asked] == pytest.approx(np.asarray(everybody.epsilon(1e-6))[asked], rel=1e-3)
+        assert some.found is None or (
+            some.found.target in asked and some.found.target not in some.found.observers.parties
+        )
+        assert some.worst_epsilon(1e-6) == epsilon[asked].max()
+        assert some.found is None or some.found.epsilon(1e-6) <= some.worst_epsilon(1e-6) * (1 + 1e-9)
+        assert some.to_dict(1e-6)["claim"] == everybody.claim
+
+
+def test_targets_of_any_colluders_are_refused_by_name_elsewhere():
+    for p in (
+        netdp.RingSum(5, 1, sigma=1.0),
+        netdp.WalkSum(5, 9, sigma=1.0),
+        netdp.WalkDescent(graphs.ring(5), 9, 1.0, step=0.1),
+    ):
+        with pytest.raises(InvalidValue, match="takes no option 'targets'"):
+            netdp.account(p, colluders=1, targets=[1])

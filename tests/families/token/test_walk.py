@@ -210,7 +210,8 @@ def test_descent_is_covered(decay, sender, release, sigma):
     truth = largest(sum_views(n, steps, 1, sigma, sender, release, decay))
     p = WalkDescent(n, steps, sigma, step=0.1, clip=0.5, sender=sender, release=release)
     names = [bound.__name__ for bound in walk.descent_bounds(p)]
-    assert names == ["secret", "gaps", "local"]
+    assert names[-2:] == ["gaps", "local"]
+    assert set(names[:-2]) == {"secret"}  # its own first, then those of channels that show more
     for bound in walk.descent_bounds(p):
         assert covers(bound(), truth), bound.__name__
     assert covers(netdp.account(p, [0]).curve.curves, truth)
@@ -578,3 +579,31 @@ def test_certified_histograms_are_below_published():
 def test_unknown_relations_are_refused(adjacency):
     with pytest.raises(Unsupported, match="adjacency 'replace' or 'zero-out', got"):
         netdp.account(WalkSum(10, 100, 3.0), [0], adjacency=adjacency)
+
+
+@pytest.mark.parametrize(
+    "p",
+    [
+        WalkSum(8, 400, sigma=60.0),  # a named release had the smaller bound
+        WalkSum(8, 40, sigma=6.0, grid=0.5),
+        WalkSum(8, 40, sigma=6.0, law="laplace"),
+        WalkDescent(12, 40, 6.0, step=0.1, clip=0.5),
+        WalkHistogram(9, 30, domain=3, gamma=0.8),
+    ],
+    ids=lambda p: p.kind,
+)
+def test_a_channel_that_shows_less_never_costs_more(p):
+    eps = {
+        (sender, release): np.asarray(
+            netdp.account(p.replace(sender=sender, release=release), [0]).epsilon([[1e-3], [1e-6], [1e-9]])
+        )
+        for sender in ("known", "receiver-known", "hidden")
+        for release in ("named", "anonymous")
+    }
+    order = ("hidden", "receiver-known", "known")
+    for (sender, release), here in eps.items():
+        for worse in [("known", release), ("receiver-known", release), (sender, "named")]:
+            # histograms with hidden senders rest on fewer assumptions
+            other = p.kind == "walk-histogram" and (sender == "hidden") != (worse[0] == "hidden")
+            if order.index(worse[0]) >= order.index(sender) and not other:
+                assert (here[:, 1:] <= eps[worse][:, 1:] * (1 + 1e-9)).all()

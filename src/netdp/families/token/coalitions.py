@@ -232,8 +232,23 @@ def _graph_walk(
     targets: Iterable[int | str] | None = None,
     progress: Progress | None = None,
 ) -> Guarantee:
-    asked = None if targets is None else observer_set(protocol.graph, targets)
-    return _on_graph(protocol, colluders, "replace", progress, asked)
+    if targets is None:
+        return _on_graph(protocol, colluders, "replace", progress)
+    asked = observer_set(protocol.graph, targets)
+    return _about(protocol, _on_graph(protocol, colluders, "replace", progress, asked), asked)
+
+
+def _about(protocol: GraphWalkSum, loss: Guarantee, asked: tuple[int, ...]) -> Guarantee:
+    """The same about these users alone: the others have no curve, and what was found is about one of these."""
+    which, found = np.full(protocol.n, -1, dtype=np.int64), loss.found
+    which[list(asked)] = asked if loss.curve.shape else 0
+    curve = SharedCurve(loss.curve, which)
+    if found is not None and found.target not in asked:
+        worst, members = asked[int(np.argmax(curve.epsilon(1e-6)[list(asked)]))], found.observers.parties
+        found = None
+        if worst not in members:
+            found = found_in(certified(protocol, members, targets=[worst]), members, worst)
+    return dataclasses.replace(loss, curve=curve, factor=None, found=found)
 
 
 def _on_graph(
@@ -288,7 +303,9 @@ def _profile_of_gaps(
 ) -> ProfileCurve:
     """δ(ε) for one target, if the gaps after its visits have this law or longer ones; `energy`: by moments, too."""
     if isinstance(protocol, WalkHistogram):
-        return graph_walk.histogram_profile(protocol, (), target, gaps=gaps)
+        walk = protocol.network, protocol.walk, protocol.steps, 0.0
+        any_of_them = functools.partial(moments_against_any, *walk, target, colluders)  # but for what hides responses
+        return graph_walk.histogram_profile(protocol, (), target, gaps=gaps, moments=any_of_them if energy else None)
     mu = near * protocol.sensitivity / protocol.sigma
     bounds = [graph_walk.local_profile(protocol, target, near)]
     if getattr(protocol, "expansion", 1) == 1:

@@ -136,7 +136,10 @@ class RingSum(TokenGrid, Protocol):
 
     @property
     def local_mu(self) -> float:
-        """μ of local DP: all K contributions published, each with noise N(0, σ²)."""
+        """μ of all K contributions published, each with noise N(0, σ²), as much as a round has: what factors are multiples of.
+
+        A hop adds less noise than that, or none: `netdp.local_dp` has what it adds.
+        """
         only_gaussian(self, "μ")
         return math.sqrt(self.rounds) * self.sensitivity / self.sigma
 

@@ -11,7 +11,14 @@ WORDS = FamilyWords(
             "a token goes round in a new secret order every time: two neighbours that collude are neighbours no more",
             "upper, against colluders who were chosen before the orders",
             "netdp account complete:100 -p secret-ring --rounds 3 --sigma 40 --colluders 2",
-            {"": Way("SecretRingSum", "users")},
+            {
+                "": Way(
+                    "SecretRingSum",
+                    "users",
+                    only=("complete",),
+                    links="between any two users, for orders are drawn anew",
+                )
+            },
         ),
         CatalogueEntry(
             "token",
@@ -49,7 +56,11 @@ WORDS = FamilyWords(
             "a model goes round a ring; the next user sees every step, so nothing is amplified: the papers' contrast",
             "upper, local DP for the next user",
             "netdp account ring:100 -p ring-descent --rounds 3 --sigma 4 --step 0.05",
-            {"": Way("RingDescent", "users")},
+            {
+                "": Way(
+                    "RingDescent", "users", only=("ring", "complete"), links="from every user to the next one on a ring"
+                )
+            },
         ),
     ),
     settings={

@@ -7,17 +7,17 @@ import math
 
 import numpy as np
 
-from netdp.families.token.account.events import Event, Shift, block, compose_events, least, mixture, more_delta
+from netdp.families.token.account.events import Event, Shift, block, compose_events, least, mixture
 from netdp.families.token.account.graph_walk import histogram_visits, visits_profile
 from netdp.families.token.account.grid import on_the_grid, published_rounds
 from netdp.families.token.account.path import curator_profile, laplace_profile, scale_of
 from netdp.families.token.account.path import local_profile as laplace_local
+from netdp.families.token.account.responses import published
 from netdp.families.token.account.ring import bare_response, heap_profile, ring_descent_slack
 from netdp.families.token.account.walk import (
     contributions_law,
     hidden_bounds,
     local_profile,
-    most_contributions,
     sampled_responses,
 )
 from netdp.families.token.account.weights import by_own_weight
@@ -25,10 +25,12 @@ from netdp.families.token.path import PathSum
 from netdp.families.token.ring import RingDescent, RingHistogram, RingSum, SecretRingSum
 from netdp.families.token.walk import GraphWalkSum, WalkDescent, WalkHistogram, WalkSum
 from netdp.numerics.arrays import UNIT
-from netdp.privacy.curves import GaussianCurve
+from netdp.privacy.curves import GaussianCurve, SharedCurve
 from netdp.privacy.guarantee import Claim, Guarantee
+from netdp.privacy.observers import entry
 from netdp.privacy.profile import ProfileCurve
 from netdp.protocols.alternatives import curator, local, said
+from netdp.protocols.table import certified
 
 _LOCAL = "every user publishes all its contributions, each with its own noise"
 
@@ -52,21 +54,31 @@ def _laplace(protocol: RingSum | PathSum | WalkSum) -> ProfileCurve:
 
 @local.register
 def _local_ring(protocol: RingSum) -> Guarantee:
-    return _rounds_published(protocol, _LOCAL)
+    """Every hop with the noise that the ring adds there: all that both neighbours see, but for the closing noise."""
+    n, bare = protocol.n, protocol.replace(closing=False)
+    kinds, first, which = np.unique(
+        protocol.hop_noise.reshape(protocol.rounds, n).T, axis=0, return_index=True, return_inverse=True
+    )
+    how = _LOCAL if kinds.all() else f"{_LOCAL}; a hop of this ring that adds no noise would show the value"
+    losses = []
+    for u in first.tolist():
+        around = tuple(sorted({(u - 1) % n, (u + 1) % n} - {u}))
+        losses.append(entry(certified(bare, around).curve, u))
+    if all(isinstance(one, GaussianCurve) for one in losses):
+        return said(GaussianCurve(np.array([float(one.mu) for one in losses])[which.ravel()]), how, Claim.EXACT)  # type: ignore[attr-defined]
+    points = np.unique(np.concatenate([one.epsilons for one in losses]))  # type: ignore[attr-defined]
+    table = np.minimum.accumulate(np.stack([np.asarray(one.delta(points)) for one in losses]), axis=1)
+    return said(SharedCurve(ProfileCurve(points, table), which.ravel()), how)
 
 
 @curator.register
 def _curator_ring(protocol: RingSum) -> Guarantee:
-    return _rounds_published(protocol, _EVERY_ROUND)
-
-
-def _rounds_published(protocol: RingSum, how: str) -> Guarantee:
-    """K numbers with one noise each: a user's own, or the sums of a curator's rounds, which the user moves by as much."""
+    """K numbers with one noise each: the sums of its rounds."""
     if protocol.grid is not None:
-        return said(published_rounds(protocol), how)
+        return said(published_rounds(protocol), _EVERY_ROUND)
     if protocol.law == "laplace":
-        return said(_laplace(protocol).self_compose(protocol.rounds), how)
-    return said(GaussianCurve(protocol.local_mu), how, Claim.EXACT)
+        return said(_laplace(protocol).self_compose(protocol.rounds), _EVERY_ROUND)
+    return said(GaussianCurve(protocol.local_mu), _EVERY_ROUND, Claim.EXACT)
 
 
 @local.register
@@ -86,16 +98,12 @@ def _local_walk(protocol: WalkSum | WalkDescent) -> Guarantee:
 def _local_histogram(protocol: RingHistogram | WalkHistogram) -> Guarantee:
     if isinstance(protocol, WalkHistogram) and protocol.graph is not None:
         return said(histogram_visits(protocol, hidden=False), _LOCAL)
-    one = bare_response(protocol)
     if isinstance(protocol, RingHistogram):
-        return said(one.self_compose(protocol.rounds), _LOCAL)
+        return said(bare_response(protocol).self_compose(protocol.rounds), _LOCAL)
+    if protocol.epsilon0 == 0:
+        return said(ProfileCurve([0.0], [0.0]), _LOCAL)
     walk = protocol
-
-    def often(own: float) -> ProfileCurve:
-        count, unlikely = most_contributions(walk, own=own)
-        return more_delta(one.self_compose(count), unlikely)
-
-    return said(by_own_weight(walk, often), _LOCAL)
+    return said(by_own_weight(walk, lambda own: published(walk, *contributions_law(walk, own))), _LOCAL)
 
 
 def _carried(protocol: WalkSum | GraphWalkSum | PathSum, loss: Guarantee) -> Guarantee:

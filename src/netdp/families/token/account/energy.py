@@ -14,7 +14,7 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +40,8 @@ _LARGEST = 250.0  # logarithms of moments beyond this are of no use
 _SMALLEST = 1e-300  # stands for 0 under a logarithm
 
 _TOP = 700.0  # e to the power of more is too large a number; such s are left out
+
+_FADED = 46.0  # −log δ: beyond that a table of moments ends
 
 _FOURIER = 1e-13  # of the whole: what a fast Fourier transform may be wrong by
 
@@ -69,6 +71,20 @@ class EnergyMoments:
 
 Terms = Sequence[Sequence[FloatArray]]
 """A sum of products of power series."""
+
+
+class Cover(Protocol):
+    """What hides contributions, where it is not Gaussian noise: the moments of the loss of one among g others, falling with g."""
+
+    @property
+    def largest(self) -> float:
+        """The loss of a contribution that nothing hides: no logarithm at s is above s times that."""
+
+    def logs(self, s: float) -> FloatArray:
+        """The logarithms of E[e^{s·loss}], g = 0, 1, …"""
+
+    def shared(self, counts: FloatArray, responses: FloatArray) -> Callable[[float], FloatArray]:
+        """The same for several among so many in all."""
 
 
 def series_coefficient(above: Terms, kernel: Terms, place: int, growth: FloatArray | None = None) -> float:
@@ -169,8 +185,27 @@ def profile(moments: EnergyMoments, mu: float, tokens: int = 1) -> ProfileCurve:
     usual = max(float(np.min(logs / s)), 1e-12)
     eps, x, log_delta = _gaussians(math.ceil(math.log(usual) / math.log(_SCALES)))
     best = least_products(log_delta, np.concatenate([[0.0], x[:-1]]), float(x[-1]), s, logs)
-    delta = np.minimum(np.exp(np.minimum(best, 0.0)) * (1 + 1e-9) + together.outside, 1.0)
+    return _table(eps, best, together.outside)
+
+
+def _table(eps: FloatArray, logs: FloatArray, outside: float) -> ProfileCurve:
+    """δ at these ε from its logarithms, with what is left out of the moments."""
+    delta = np.minimum(np.exp(np.minimum(logs, 0.0)) * (1 + 1e-9) + outside, 1.0)
     return ProfileCurve(eps, np.minimum.accumulate(delta))
+
+
+def loss_profile(moments: EnergyMoments, tokens: int = 1) -> ProfileCurve:
+    """δ(ε) from the moments E[e^{s·loss}] of one token: (1 − e^{−x})₊ is at most s^s/(1+s)^{1+s}·e^{sx}."""
+    together = moments.repeated(tokens)
+    useful = np.isfinite(together.logs) & (together.logs < _LARGEST)
+    if not useful.any():
+        return ProfileCurve([0.0], [1.0])
+    s, logs = together.s[useful], np.maximum(together.logs[useful], 0.0)
+    heights = logs + s * np.log(s) - (1 + s) * np.log1p(s)
+    top = max(float(np.min((heights + _FADED) / s)), 1e-9)
+    eps = np.union1d(np.linspace(0.0, top, 1200), np.geomspace(top * 1e-4, top, 200))
+    best = np.min(heights - eps[:, None] * s, axis=1)
+    return _table(eps, best, together.outside)
 
 
 @functools.lru_cache(maxsize=32)
@@ -301,7 +336,13 @@ def _log_plus(log_moment: float, more: float) -> float:
 
 @functools.lru_cache(maxsize=1024)
 def moments_against_any(
-    graph: Graph, walk: str | Transition, steps: int, closing: float, target: int, colluders: int
+    graph: Graph,
+    walk: str | Transition,
+    steps: int,
+    closing: float,
+    target: int,
+    colluders: int,
+    cover: Cover | None = None,
 ) -> EnergyMoments:
     """E[e^{sE}] of one walk about `target`, at most, against any so many others."""
     from scipy.signal import fftconvolve  # slow to load
@@ -314,12 +355,15 @@ def moments_against_any(
     missing = (
         np.clip(1.0 - np.cumsum(back, axis=1)[:, ::-1], 0.0, 1.0) + 4 * most * UNIT
     )  # P_o(τ_u > most − l), l = 0 …
-    t, last = np.arange(most + 1), steps - 1
+    t, last = np.arange(most + 1, dtype=np.float64), steps - 1
     first, never = _arrival(alone, steps)
     returns = _return_law(alone)
 
     def log_moment(s: float) -> float:
-        weight = np.exp(np.minimum(s / np.maximum(t, 1.0), 700.0))
+        weights = _gap_weights(s, t, 1, closing, cover)
+        if weights is None:
+            return math.inf
+        weight, released = weights
         heavy = hit * weight
         size = heavy.sum(axis=1, keepdims=True)
         more = fftconvolve(heavy, back, axes=1)[:, : most + 1] - weight * together + _FOURIER * size
@@ -327,7 +371,7 @@ def moments_against_any(
         more = np.maximum(more, 0.0)
         top = np.sort(more, axis=0)[max(0, len(more) - colluders) :].sum(axis=0)
         kernel = returns * weight + top
-        return _log_plus(series_coefficient([[first, _later(kernel)]], [[kernel]], last) + s / (1.0 + closing), never)
+        return _log_plus(series_coefficient([[first, _later(kernel)]], [[kernel]], last) + released, never)
 
     return moments_of(log_moment)
 
@@ -413,18 +457,30 @@ def _earliest(law: FloatArray) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Energies:
-    """Masses with their energies, rare and doubtful ones taken out: `moment(s)` sums mass·e^{s·energy} for every length."""
+    """Masses with their energies, rare and doubtful ones taken out: `moment(s)` sums mass·e^{s·energy} for every length.
+
+    logs      s·energy of every mass, or the logarithm of the mean of e^{s·energy}; `largest` times s is the most there is
+    """
 
     mass: FloatArray
-    energy: FloatArray
+    logs: Callable[[float], FloatArray]
+    largest: float
     outside: float
 
     @classmethod
-    def of(cls, counts: Counts, noises: FloatArray) -> Energies:
-        """`noises[t]`: how many noises cover a stretch of t steps; a count is at most the steps, where that is less."""
+    def of(cls, counts: Counts, noises: FloatArray, cover: Cover | None = None) -> Energies:
+        """`noises[t]`: how many noises cover a stretch of t steps; a count is at most the steps, where that is less.
+
+        cover : what hides contributions, if it is not noise; `noises[t]` is then how many contributions a stretch has.
+        """
         steps = np.arange(counts.mass.shape[1])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            energy = np.minimum(counts.counts[:, None], steps + 1.0) ** 2 / noises
+        times = np.minimum(counts.counts[:, None], steps + 1.0)
+        if cover is None:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                energy = times**2 / noises
+        else:
+            logs = cover.shared(times, noises)
+            energy = logs(1.0 / cover.largest)  # which of them are told is free to choose
         energy = np.where(counts.mass > 0, energy, 0.0)
         order = np.argsort(energy, axis=None)[::-1]
         beyond = np.cumsum(counts.mass.ravel()[order])
@@ -433,16 +489,16 @@ class Energies:
         outside = float(beyond[cut - 1]) if cut else 0.0
         mass.ravel()[order[:cut]] = 0.0
         energy.ravel()[order[:cut]] = 0.0
-        return cls(mass, energy, outside + counts.wrong)
-
-    @functools.cached_property
-    def largest(self) -> float:
-        """The largest energy of all."""
-        return float(self.energy.max(initial=0.0))
+        outside += counts.wrong
+        if cover is None:
+            return cls(mass, lambda s: s * energy, float(energy.max(initial=0.0)), outside)
+        kept = mass > 0
+        largest = cover.largest * float(np.max(times, where=kept, initial=0.0))
+        return cls(mass, lambda s: np.where(kept, logs(s), 0.0), largest, outside)
 
     def moment(self, s: float) -> FloatArray:
         """Σ mass·e^{s·energy}, for every length; s·largest must be at most 700."""
-        return np.asarray((self.mass * np.exp(s * self.energy)).sum(axis=0))
+        return np.asarray((self.mass * np.exp(self.logs(s))).sum(axis=0))
 
 
 def _beyond(laws: Laws, steps: int) -> float:
@@ -451,14 +507,16 @@ def _beyond(laws: Laws, steps: int) -> float:
     return 0.0 if _most(laws, steps) > steps else q ** _most(laws, steps)
 
 
-def gap_moments(laws: Laws, steps: int, closing: float) -> EnergyMoments:
+def gap_moments(laws: Laws, steps: int, closing: float, cover: Cover | None = None) -> EnergyMoments:
     """Any observers, sums or descent: 1/l for every visit, and 1/(1 + closing) once for the release.
+
+    cover : what hides contributions, if it is not noise: l − 1 others, and nothing at the release.
 
     Laws that stop short of the walk will do. What would come later is taken to come at their last step: sooner visits, and
     more of them, only add to the energy counted here.
     """
     last, most = steps - 1, laws.horizon
-    t = np.arange(most + 1)
+    t = np.arange(most + 1, dtype=np.float64)
     left = float(laws.left[-1]) * laws.grown
     back = [law * laws.grown for law in laws.back]
     for law in back:
@@ -468,18 +526,34 @@ def gap_moments(laws: Laws, steps: int, closing: float) -> EnergyMoments:
     shortest = min(_earliest(laws.gaps), most)
 
     def log_moment(s: float) -> float:
-        if s > _TOP * shortest:
+        weights = _gap_weights(s, t, shortest, closing, cover)
+        if weights is None:
             return math.inf
-        weight = np.exp(s / np.maximum(t, shortest))
+        weight, released = weights
         returns = laws.returns * laws.grown * weight
         returns[-1] += left * weight[-1]
         ends = [law * laws.grown * weight for law in laws.ends]
         gaps = np.sum([returns, *ends], axis=0)
         above = [[first, _later(gaps)], *([first, one, gone] for one, gone in zip(ends, away, strict=True))]
         kernel = [[returns], *([one, law] for one, law in zip(ends, back, strict=True))]
-        return _log_plus(series_coefficient(above, kernel, last) + s / (1.0 + closing), never)
+        return _log_plus(series_coefficient(above, kernel, last) + released, never)
 
     return moments_of(log_moment)
+
+
+def _gap_weights(
+    s: float, gaps: FloatArray, shortest: int, closing: float, cover: Cover | None
+) -> tuple[FloatArray, float] | None:
+    """The moment of a contribution for every gap, no gap being shorter than `shortest`, and the logarithm of the release's; None
+    where they are too large for numbers.
+    """
+    if cover is None:
+        return None if s > _TOP * shortest else (np.exp(s / np.maximum(gaps, shortest)), s / (1.0 + closing))
+    if s * cover.largest > _TOP:
+        return None
+    logs = cover.logs(s)
+    others = np.clip(np.maximum(gaps, shortest) - 1, 0, len(logs) - 1).astype(np.int64)
+    return np.exp(logs[others]), float(logs[0])
 
 
 def visit_moments(laws: Laws, steps: int) -> EnergyMoments:
@@ -502,12 +576,15 @@ def _never_back(back: FloatArray) -> FloatArray:
     return np.asarray(np.maximum(1.0 - np.cumsum(back), 0.0) + 4 * len(back) * UNIT)
 
 
-def sum_moments(laws: Laws, steps: int, closing: float, expected: float) -> EnergyMoments:
-    """Sums, any observers: k²/D. `steps` of the walk; `expected`: at least the mean number of u's visits."""
+def sum_moments(laws: Laws, steps: int, closing: float, expected: float, cover: Cover | None = None) -> EnergyMoments:
+    """Sums, any observers: k²/D. `steps` of the walk; `expected`: at least the mean number of u's visits.
+
+    cover : a histogram: k contributions among D, where nothing is added at the release.
+    """
     last = steps - 1
     t = np.arange(steps, dtype=np.float64)
-    ended = [Energies.of(visits_by_length(laws, last, end), np.maximum(t, 1.0)) for end in laws.ends]
-    cut = Energies.of(visits_by_length(laws, last, laws.left), t + 1.0 + closing)
+    ended = [Energies.of(visits_by_length(laws, last, end), np.maximum(t, 1.0), cover) for end in laws.ends]
+    cut = Energies.of(visits_by_length(laws, last, laws.left), t + 1.0 + closing, cover)
     outside = expected * (sum(part.outside for part in ended) + _beyond(laws, last)) + cut.outside
     return _renewal_moments(laws, last, ended, cut, outside, None)
 
@@ -557,7 +634,15 @@ def descent_moments(laws: Laws, steps: int, closing: float, expected: float) -> 
 
 
 def single_sum_moments(
-    P: Any, start: FloatArray, target: int, observer: int, laws: Laws, steps: int, closing: float, expected: float
+    P: Any,
+    start: FloatArray,
+    target: int,
+    observer: int,
+    laws: Laws,
+    steps: int,
+    closing: float,
+    expected: float,
+    cover: Cover | None = None,
 ) -> EnergyMoments:
     """Sums, one observer: k²/m with all the noise of the stretch, also before u's first visit. Exact but for bins.
 
@@ -570,10 +655,10 @@ def single_sum_moments(
     quiet = np.concatenate([[1.0], left[:last]])
     t = np.arange(steps, dtype=np.float64)
     between = np.maximum(t - 1.0, 1.0)
-    whole = Energies.of(visits_by_length(laws, last, entered, laws.ends[0]), between)
-    early = Energies.of(visits_by_length(laws, last, opened[0], laws.ends[0]), np.maximum(t, 1.0))
-    late = Energies.of(visits_by_length(laws, last, entered, laws.left), np.maximum(t + closing, 1.0))
-    only = Energies.of(visits_by_length(laws, last, opened[0], laws.left), t + 1.0 + closing)
+    whole = Energies.of(visits_by_length(laws, last, entered, laws.ends[0]), between, cover)
+    early = Energies.of(visits_by_length(laws, last, opened[0], laws.ends[0]), np.maximum(t, 1.0), cover)
+    late = Energies.of(visits_by_length(laws, last, entered, laws.left), np.maximum(t + closing, 1.0), cover)
+    only = Energies.of(visits_by_length(laws, last, opened[0], laws.left), t + 1.0 + closing, cover)
     rare = whole.outside + _beyond(laws, last)
     outside = (expected + 2) * rare + early.outside + late.outside + only.outside
     grown = laws.grown

@@ -18,7 +18,7 @@ import numpy as np
 
 from netdp.errors import InvalidValue, Unsupported
 from netdp.families.token.account import energy
-from netdp.families.token.account.energy import EnergyMoments, laws, profile
+from netdp.families.token.account.energy import Cover, EnergyMoments, laws, loss_profile, profile
 from netdp.families.token.account.events import (
     UNLIKELY,
     Event,
@@ -33,6 +33,7 @@ from netdp.families.token.account.events import (
 )
 from netdp.families.token.account.grid import WALK_ON_A_GRID_REFERENCES as GRID_REFERENCES
 from netdp.families.token.account.grid import on_the_grid, wire_assumptions
+from netdp.families.token.account.responses import heap_moments, kind_of, published
 from netdp.families.token.account.ring import bare_response, heap_profile
 from netdp.families.token.account.walk import FIXED, REFERENCES, SEPARATE
 from netdp.families.token.walk import GraphWalkSum, WalkDescent, WalkHistogram, stationary
@@ -42,6 +43,7 @@ from netdp.numerics.arrays import UNIT, FloatArray, Progress
 from netdp.privacy.curve import Curve
 from netdp.privacy.guarantee import Adjacency, Claim, Guarantee
 from netdp.privacy.profile import ProfileCurve
+from netdp.protocols.coalitions import MARKS
 from netdp.protocols.table import certified
 from netdp.protocols.views import observer_set
 
@@ -51,9 +53,15 @@ _WORK = 3 * 10**10  # steps × edges that are worth waiting for: about half a mi
 
 _POINTS = 450
 
+_EXACT = 100  # curves up to which a table has points of its own for each
+
 _STRETCHES = 2 * 10**5  # targets × steps up to which every stretch is looked at: about half a minute
 
 _BEYOND = 1e-11  # how likely a user is visited more often than is counted; added to δ
+
+_LIKELIER = 1e-8  # the same, where it is not averaged over and δ is larger
+
+_HIDING = 4095  # responses that hide another one; more are not looked at
 
 _STARTS = "each walk starts at a user drawn from where it is in the long run, and moves on at random as stated, whatever it carries"
 
@@ -193,7 +201,10 @@ def one_table(n: int, users: list[int], curves: list[ProfileCurve]) -> ProfileCu
     """All users' curves at common ε, nan for those who have none."""
     top = max(float(curve.epsilons[-1]) for curve in curves)
     low = min(min(float(curve.epsilon(1e-3)), top) for curve in curves)
-    eps = np.unique(np.concatenate([[0.0, top], np.geomspace(max(low, 1e-6 * top, 1e-12) / 20, top + 1e-12, _POINTS)]))
+    chosen = [np.array([0.0, top]), np.geomspace(max(low, 1e-6 * top, 1e-12) / 20, top + 1e-12, _POINTS)]
+    if len(curves) <= _EXACT:  # exactly what each of them says at the usual δ
+        chosen += [np.minimum(np.asarray(curve.epsilon(np.array(MARKS))), top) for curve in curves]
+    eps = np.unique(np.concatenate(chosen))
     table = np.full((n, eps.size), np.nan)
     for u, curve in zip(users, curves, strict=True):
         table[u] = np.minimum.accumulate(np.asarray(curve.delta(eps)))
@@ -307,11 +318,28 @@ def histogram_profile(
     target: int,
     stretches: bool = False,
     gaps: FloatArray | None = None,
+    moments: Callable[[Cover], EnergyMoments] | None = None,
 ) -> ProfileCurve:
-    """δ(ε) of a histogram for one target: each response among those that follow it, the last of each token by itself."""
-    tokens = protocol.tokens
+    """δ(ε) of a histogram for one target: each response among others of its stretch, or those that follow it; and local DP.
+
+    gaps, moments : where the observers are not named: the law of the gaps, and, if they are affordable, the moments of all paths.
+    """
     if protocol.epsilon0 == 0:
         return ProfileCurve([0.0], [0.0])
+    bounds = [published_profile(protocol, target)]
+    if gaps is not None:
+        bounds.append(_heaps_after(protocol, observers, target, gaps))
+    cover = heap_moments(kind_of(protocol), min(protocol.steps, _HIDING))
+    if moments is not None:
+        bounds.append(loss_profile(moments(cover), protocol.tokens))
+    elif gaps is None:
+        how = "sum" if stretches else "gaps"
+        bounds.append(loss_profile(_moments(_key(protocol), observers, target, how, cover), protocol.tokens))
+    return least(bounds)
+
+
+def _heaps_after(protocol: WalkHistogram, observers: tuple[int, ...], target: int, gaps: FloatArray) -> ProfileCurve:
+    """Each response among those that follow it, the last of each token by itself, as many as there can be."""
     law = _gap_law(protocol, observers, target, gaps)
     parts: list[tuple[float, Profile]] = []
     for first, end in bins(1, len(law), 1.6):
@@ -319,15 +347,28 @@ def histogram_profile(
         if chance > 0:
             heap = heap_profile(first - 1, 0, protocol.domain, protocol.gamma, protocol.response)
             parts.append((chance, heap.delta))
-    bare = bare_response(protocol)
     count, unlikely = most_visits(protocol, target, _BEYOND)
-    events = [Event(mean(parts), count * tokens), Event(bare.delta, tokens)]
-    return least(
-        [
-            more_delta(bare.self_compose(count * tokens), unlikely * tokens),
-            compose_events(events, unlikely * tokens),
-        ]
-    )
+    events = [Event(mean(parts), count * protocol.tokens), Event(bare_response(protocol).delta, protocol.tokens)]
+    return compose_events(events, unlikely * protocol.tokens)
+
+
+def published_profile(protocol: WalkHistogram, target: int) -> ProfileCurve:
+    """Local DP: every response of u under its name, the number of visits averaged over where its law is affordable."""
+    law = _visits_law(_key(protocol), target)
+    if law is None:
+        bare, tokens = bare_response(protocol), protocol.tokens
+        tails = {most_visits(protocol, target, unlikely) for unlikely in (UNLIKELY, _BEYOND, _LIKELIER)}
+        return least([more_delta(bare.self_compose(count * tokens), unlikely * tokens) for count, unlikely in tails])
+    counts, weights, outside = law
+    capped = np.minimum(counts, protocol.contributions or math.inf)
+    one = np.bincount(capped.astype(np.int64), weights=weights)
+    # never: the weights are too large by less than 10⁻⁶ of themselves, and a little more of fewer visits does no harm
+    one[0] = max(0.0, 1.0 - float(weights.sum())) + 1e-6 + outside
+    every = one
+    for _ in range(protocol.tokens - 1):
+        every = np.convolve(every, one)
+    grown = np.asarray(every * (1 + 4 * protocol.tokens * len(every) * UNIT), dtype=np.float64)
+    return published(protocol, np.arange(len(every), dtype=np.float64), grown, outside * protocol.tokens)
 
 
 def histogram_visits(protocol: WalkHistogram, *, hidden: bool) -> ProfileCurve:
@@ -335,14 +376,10 @@ def histogram_visits(protocol: WalkHistogram, *, hidden: bool) -> ProfileCurve:
     if protocol.epsilon0 == 0:
         return ProfileCurve([0.0], [0.0])
     users = list(range(protocol.n))
+    stretches = protocol.n * protocol.steps <= _STRETCHES
     if hidden:
-        return one_table(protocol.n, users, [histogram_profile(protocol, (), u) for u in users])
-    bare = bare_response(protocol)
-    found = [most_visits(protocol, u) for u in users]
-    curves = [
-        more_delta(bare.self_compose(count * protocol.tokens), unlikely * protocol.tokens) for count, unlikely in found
-    ]
-    return one_table(protocol.n, users, curves)
+        return one_table(protocol.n, users, [histogram_profile(protocol, (), u, stretches) for u in users])
+    return one_table(protocol.n, users, [published_profile(protocol, u) for u in users])
 
 
 # ---- the energy of paths, which does not depend on the noise
@@ -350,14 +387,14 @@ def histogram_visits(protocol: WalkHistogram, *, hidden: bool) -> ProfileCurve:
 Key = tuple[Graph, "str | Transition", int, float]
 
 
-def _key(protocol: GraphWalkSum | WalkDescent) -> Key:
+def _key(protocol: Walk) -> Key:
     graph = protocol.network
     assert graph is not None
-    return graph, protocol.walk, protocol.steps, float(protocol.closing)
+    return graph, protocol.walk, protocol.steps, float(getattr(protocol, "closing", 0.0))
 
 
 @functools.lru_cache(maxsize=4096)
-def _moments(key: Key, observers: tuple[int, ...], target: int, how: str) -> EnergyMoments:
+def _moments(key: Key, observers: tuple[int, ...], target: int, how: str, cover: Cover | None = None) -> EnergyMoments:
     graph, walk, steps, closing = key
     P, start = transition_matrix(graph, walk), np.asarray(stationary(graph, walk), dtype=np.float64)
     if how in ("sum", "descent"):
@@ -368,12 +405,12 @@ def _moments(key: Key, observers: tuple[int, ...], target: int, how: str) -> Ene
                 return energy.descent_moments(whole, steps, closing, expected)
             if len(observers) == 1:
                 expected += 2.0 * (steps * float(start[observers[0]]) + 1.0)
-                return energy.single_sum_moments(P, start, target, observers[0], whole, steps, closing, expected)
-            return energy.sum_moments(whole, steps, closing, expected)
+                return energy.single_sum_moments(P, start, target, observers[0], whole, steps, closing, expected, cover)
+            return energy.sum_moments(whole, steps, closing, expected, cover)
     short = laws(P, start, target, observers, min(steps, 8 * graph.n))
     if how == "visits":
         return energy.visit_moments(short, steps)
-    return energy.gap_moments(short, steps, closing)
+    return energy.gap_moments(short, steps, closing, cover)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -169,7 +169,7 @@ def seen_curve(protocol: RingSum, kinds: list[Seen]) -> ProfileCurve:
 
 
 def published_rounds(protocol: RingSum) -> ProfileCurve:
-    """K numbers published, each with one noise of variance σ²: local DP, and the sums of a curator."""
+    """K numbers published, each with one noise of variance σ²: the sums of a curator."""
     curve = seen_curve(protocol, [(((int(protocol.hop_variances[0]), 0.0), protocol.rounds),)])
     return ProfileCurve(curve.epsilons, curve.deltas[0])
 

@@ -34,7 +34,6 @@ from netdp.families.token.account.events import (
     gaussian,
     least,
     mixture,
-    more_delta,
     named_chances,
     opening,
     single_steps,
@@ -46,9 +45,10 @@ from netdp.families.token.account.path import IDEAL as _LAPLACE
 from netdp.families.token.account.path import walk_bounds as laplace_walk
 from netdp.families.token.account.rdp import REFERENCES as RENYI_REFERENCES
 from netdp.families.token.account.rdp import walk_rdp
-from netdp.families.token.account.ring import bare_response, heap_profile
+from netdp.families.token.account.responses import published
+from netdp.families.token.account.ring import heap_profile
 from netdp.families.token.account.weights import Chances, Walk, by_weight, chances_of
-from netdp.families.token.walk import KNOWN_ENDS, WalkDescent, WalkHistogram, WalkSum
+from netdp.families.token.walk import KNOWN_ENDS, SENDERS, WalkDescent, WalkHistogram, WalkSum
 from netdp.numerics.arrays import FloatArray
 from netdp.numerics.binomial import beyond, most, visits
 from netdp.privacy.curve import Curve
@@ -207,13 +207,37 @@ def sum_profile(protocol: WalkSum, colluders: int | Chances = 1, adjacency: str 
     return least([bound() for bound in sum_bounds(protocol, colluders, adjacency)])
 
 
+def _channels(protocol: Any) -> list[Any]:
+    """The same walk on this channel and on all that show more, which cannot cost less: a bound for one of them is one here.
+
+    Bounds of channels are of different kinds, and where channels hardly differ that of the better one may be the larger. Under
+    a limit on contributions all are alike. Histograms with hidden senders assume less than others, that answers may react.
+    """
+    if protocol.contributions is not None:
+        return [protocol]
+    senders = SENDERS[SENDERS.index(protocol.sender) :]
+    if isinstance(protocol, WalkHistogram) and protocol.sender == "hidden":
+        senders = senders[:1]
+    releases = ("anonymous", "named") if protocol.release == "anonymous" else ("named",)
+    # who knows the sender of every stretch knows who made the last step, so both releases are alike there
+    return [
+        protocol.replace(sender=sender, release=release)
+        for sender in senders
+        for release in (releases if KNOWN_ENDS[sender] < max(KNOWN_ENDS.values()) else (protocol.release,))
+    ]
+
+
 def sum_bounds(protocol: WalkSum, colluders: int | Chances = 1, adjacency: str = "replace") -> list[Bound]:
     """The bounds of `sum_profile`, the one that is usually the least first; in real numbers."""
     if protocol.grid is not None:
         raise InvalidValue(
             f"these bounds are in real numbers, and this walk is on a grid of {protocol.grid:g}; netdp.account handles it"
         )
-    return list(_sum_bounds(protocol, colluders, adjacency))
+    own, told = list(_sum_bounds(protocol, colluders, adjacency)), 0 if protocol.law == "laplace" else 2
+    others = [_sum_bounds(one, colluders, adjacency) for one in _channels(protocol)[1:]]
+    # the last are those of `_path_told`, which are the same for all
+    here, last = own[: len(own) - told], own[len(own) - told :]
+    return [*here, *(bound for bounds in others for bound in bounds[: len(bounds) - told]), *last]
 
 
 @_remembering
@@ -253,7 +277,10 @@ def descent_profile(protocol: WalkDescent, colluders: int | Chances = 1, adjacen
 
 def descent_bounds(protocol: WalkDescent, colluders: int | Chances = 1, adjacency: str = "replace") -> list[Bound]:
     """The bounds of `descent_profile`, the one that is usually the least first."""
-    return list(_descent_bounds(protocol, colluders, adjacency))
+    bounds = list(_descent_bounds(protocol, colluders, adjacency))
+    if protocol.contributions is None:  # the first of each uses the secrecy of the path
+        bounds[1:1] = [_descent_bounds(one, colluders, adjacency)[0] for one in _channels(protocol)[1:]]
+    return bounds
 
 
 @_remembering
@@ -292,12 +319,12 @@ def histogram_profile(protocol: WalkHistogram, colluders: int | Chances = 1) -> 
     if protocol.epsilon0 == 0:
         return ProfileCurve([0.0], [0.0])
     own = _own(protocol, colluders)
-    count, unlikely = most_contributions(protocol, own=own)
-    found = [more_delta(bare_response(protocol).self_compose(count), unlikely)]
-    if protocol.contributions is None and protocol.sender == "hidden":
-        found.append(sampled_responses(protocol, q, w, named=protocol.release == "named"))
-    elif protocol.contributions is None:
-        found.append(known_responses(protocol, q, w))
+    found = [published(protocol, *contributions_law(protocol, own))]
+    for one in _channels(protocol) if protocol.contributions is None else []:
+        if one.sender == "hidden":
+            found.append(sampled_responses(one, q, w, named=one.release == "named"))
+        else:
+            found.append(known_responses(one, q, w))
     if protocol.contributions is not None or (protocol.sender != "hidden" and protocol.n <= _FEW):
         chance = _met(protocol, colluders)
         covered: list[tuple[int, Profile]] = [
