@@ -128,7 +128,8 @@ def _card_lines(found: Card) -> list[str]:
 def status(home: Home, json: PeerCareJson = False) -> int:
     """Say what a party's peer is doing: study, attempt, links, for whom it waits, outcome, and what is spent. Changes nothing.
 
-    What is spent is what others learned from the party's whole ledger, at the δ of its policy. Whether it runs is known from the lock of its home, not from what it said last.
+    Spent is what others learned from the party's whole ledger, at the δ of its policy. Whether it runs is known from the lock
+    of its home, not from what it said last.
 
     Exit status: 0 it runs, 3 it does not (the last known state is shown).
     """

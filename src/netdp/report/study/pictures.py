@@ -28,7 +28,7 @@ _W, _H, _LEFT, _RIGHT, _TOP, _BOTTOM = 720, 340, 58, 24, 64, 52
 
 
 def loss_chart(said: Mapping[str, Any]) -> str:
-    """ε against how many put together what they saw: certified beforehand, promised, and spent (if all had been fixed beforehand), if that is known."""
+    """ε against how many put together what they saw: certified beforehand, promised, and spent, if that is known."""
     curve = [(int(k), float(e)) for k, e in said["curve"] if math.isfinite(float(e))]
     extra = said["has_curator"]
     spent = _spent(said)
@@ -87,7 +87,7 @@ def _legend(spent: bool) -> str:
     ]
     if spent:
         parts.append(
-            f'{_square(_LEFT + 370, 18)}<text x="{_LEFT + 384}" y="22">if all had been fixed beforehand, by the ledgers</text>'
+            f'{_square(_LEFT + 370, 18)}<text x="{_LEFT + 384}" y="22">spent, if all had been fixed beforehand</text>'
         )
     return "".join(parts)
 
