@@ -113,8 +113,9 @@ def _walked(result: UpResult) -> list[tuple[str, str, str]]:
     if given := told.get("epsilon_of_this_path"):
         most = readable(given["largest"])
         said = (
-            f"learned by one about another on average, {most} at most, if they knew the path, which none of them does"
+            f"learned by one about another on average, {most} at most, if they knew the path, which none of them does; "
         )
+        said += walked.holds_if
         out.append(("ε of this path", readable(given["mean"]), said))
     return out
 
@@ -215,7 +216,9 @@ def _by_distance(result: UpResult) -> list[tuple[str, str, str]]:
     out = []
     for hops, (mean, largest) in found.by_distance.items():
         away = "one link away" if hops == 1 else f"{hops} links away"
-        out.append(("", readable(mean), f"a party {away} learned, on average; {readable(largest)} at most"))
+        out.append(
+            ("", readable(mean), f"a party {away} learned, on average; {readable(largest)} at most; {found.holds_if}")
+        )
     logs = found.logs
     broken = f"{len(logs.torn)} torn (one end averaged, the other did not), {len(logs.void)} without effect"
     broken += " among those whose logs are here" if logs.missing else ""
