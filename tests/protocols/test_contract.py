@@ -361,7 +361,7 @@ def test_the_error_is_predicted_or_refused_with_a_reason(example):
     for error in (worst, known):
         assert 0 < error.total < np.inf
         assert error.rmse == pytest.approx(np.sqrt(error.total))
-        assert all(part >= 0 for part in vars(error).values())
+        assert all(part >= 0 for part in error.parts.values())
     assert known.total <= worst.total * (1 + 1e-9)
 
 
