@@ -21,7 +21,7 @@ from netdp.models.linear import Logistic
 from netdp.models.parties import LogisticParties, ModelParties, accuracy
 from netdp.numerics.arrays import FloatArray, jsonable
 from netdp.numerics.values import held, party_values
-from netdp.privacy.guarantee import Guarantee
+from netdp.privacy.guarantee import Claim, Guarantee
 from netdp.privacy.wording import readable
 from netdp.protocols.accounting import account
 from netdp.protocols.accuracy import ExpectedError, expected_error
@@ -89,7 +89,8 @@ class Outcome:
         at_most = " at most" if self.loss.is_certified else ""
         expected = ("–", f"not predicted: {self.expected}")
         if not isinstance(self.expected, str):
-            expected = (self.expected.cell, f"predicted for these values: {self.expected.words}, root mean square")
+            said = "" if self.expected.claim is Claim.EXACT else f": {self.expected.words}"
+            expected = (self.expected.cell, f"predicted for these values, root mean square{said}")
         return [
             (f"answer of {who}", _few(self.answers) if self._shares else f"{self.answers[0]:.4g}", spread),
             ("truth", _few(np.atleast_1d(self.truth)), "the share of every value" if self._shares else "the mean of the values"),
