@@ -224,7 +224,7 @@ def _as_added(protocol: PathSum | WalkSum | GraphWalkSum | WalkHistogram, data: 
     """Values as a token adds them: on a grid, rounded."""
     if isinstance(protocol, WalkHistogram) or protocol.grid is None:
         return data
-    return protocol.step * walk_values(protocol, data)
+    return np.asarray(protocol.step * walk_values(protocol, data), dtype=np.float64)
 
 
 def _bias(
