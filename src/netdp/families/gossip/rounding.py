@@ -27,7 +27,7 @@ _LARGEST = 1 << 40  # the least common multiple of weights whose ties are rounde
 def added_error(protocol: Gossip | RandomizedGossip, values: FloatArray | None, edges: IntArray | None) -> float | None:
     """By how much the mean squared error grows, for one number: in squared grid steps; None if that takes too long.
 
-    values  (n, d) numbers, of which some are followed; None: drawn from an interval of the protocol's sensitivity
+    values  (n, d) numbers, of which some are followed; None: drawn, and such that rounding them moves their mean the most
     edges   of a randomized gossip whose exchanges are known; None: drawn
     """
     if isinstance(protocol, Gossip):
@@ -45,7 +45,8 @@ def added_error(protocol: Gossip | RandomizedGossip, values: FloatArray | None, 
 @lru_cache(maxsize=256)
 def _drawn(protocol: Gossip | RandomizedGossip, runs: int) -> float:
     spread = np.random.default_rng(1).uniform(-0.5, 0.5, (protocol.n, runs)) * protocol.sensitivity
-    return _between(protocol, runs, spread, None)
+    halves = (np.floor(spread / protocol.step) + 0.5) * protocol.step  # all of them are rounded by half a step, one way
+    return _between(protocol, runs, halves, None)
 
 
 def _shown(values: FloatArray, runs: int) -> FloatArray:
