@@ -221,7 +221,7 @@ def test_json_names_parties_and_observers(tmp_path):
 
 def test_every_report_says_how_good_the_answer_is():
     text = text_of(answer(MASKED, 0))
-    assert f"predicted error of the answer: {readable(netdp.expected_error(MASKED).rmse)}" in text
+    assert f"predicted error of the answer: at most {readable(netdp.expected_error(MASKED).rmse)}" in text
     strong = Gossip(graphs.ring(8), rounds=20, sigma=1.0, masks=1e30)
     assert error_words(strong, predicted(strong)).startswith(
         "predicted error of the answer: 4.97e+12 (root mean square"
