@@ -336,7 +336,7 @@ def test_account_shows_the_predicted_error(run):
     assert data["error"]["rmse"] == pytest.approx(expected.rmse)
     assert data["error"]["squared"]["masks"] == pytest.approx(expected.masks)
     assert expected.rmse > 4  # what the small ε alone does not say
-    assert f"predicted error of the answer: {readable(expected.rmse)} (root mean square" in run(*words)[1]
+    assert f"predicted error of the answer: at most {readable(expected.rmse)} (root mean square" in run(*words)[1]
     walk = json.loads(run("account", "complete:50", "-p", "token", "--steps", "500", "--sigma", "9", "--json")[1])
     assert walk["error"]["rmse"] == pytest.approx(((81 + 0.25) / 500) ** 0.5)
 

@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 
 from netdp.peers.identity import Identity
-from netdp.peers.ledger.database import trigger
+from netdp.peers.ledger.database import TRIGGERS, trigger
 from netdp.peers.ledger.entries import Entry, spent, total
 from netdp.peers.ledger.policy import OwnerPolicy
 from netdp.peers.ledger.store import Store
@@ -63,6 +63,35 @@ def test_the_numbers_are_those_of_the_ledger(run, home):
     assert [one["against"] for one in data["totals"]] == [1, 2, 3]
     assert {one["against"] for one in data["observers"]} == {"bob", "cy", "dan", "eve", "fay", "gus"}
     assert data["worst"] == "bob"
+
+
+@pytest.mark.parametrize("old", [1, 2])
+def test_old_ledgers_are_read_and_answer_with_the_new_numbers(run, home, old):
+    """A file as an earlier version wrote it, its rows to the last byte: they never held an ε, so nothing is out of date."""
+    database = sqlite3.connect(home / "peer.db")
+    gone = ["rising"] if old == 2 else ["rising", "registers", "records"]
+    for name in TRIGGERS:
+        if name.split("_")[0] in gone:
+            database.execute(f"DROP TRIGGER {name}")
+    for name in gone:
+        database.execute(f"DROP TABLE {name}")
+    database.execute(f"PRAGMA user_version = {old}")
+    database.commit()
+    ((text,),) = database.execute("SELECT entry FROM ledger WHERE row = 2").fetchall()
+    database.close()
+    assert text == (
+        '{"attempt":1,"delta":1e-06,"loss":{"dimension":1,"distance":300,"kind":"masked-sum","share":1000000},"me":"ann",'
+        '"name":"heights","roster":["ann","bob","eve"],'
+        f'"study":"{hashlib.sha256(b"heights").hexdigest()}","time":"2026-02-01T00:00:00Z","unit":"party"}}'
+    )
+    status, out, _ = run("ledger", "show", "--home", str(home), "--json")
+    assert status == 0
+    for one in json.loads(out)["totals"]:
+        both = spent(entries(), one["against"], "record", 1e-6)
+        assert (one["record"], one["fixed"]["record"]) == both
+        assert both.epsilon > both.fixed
+    told = json.loads(run("peer", "status", "--home", str(home), "--json")[1])["spent"]
+    assert (told["epsilon"]["1"], told["fixed"]["1"]) == spent(entries(), 1, "record", 1e-6)
 
 
 def test_periods_observers_and_delta(run, home):

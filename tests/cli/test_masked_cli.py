@@ -111,7 +111,10 @@ def test_simulate_spreads_by_averaging(run):
             ["plan", "ring:8", "-p", "gossip", "--epsilon", "1", "--absent", "2"],
             "--absent does not belong to a plan of gossip",
         ),
-        (["account", "ring:8", "-p", "masked", "--sigma", "1", "--absent", "7"], "absent=7 of 8 parties leaves nobody"),
+        (
+            ["account", "ring:8", "-p", "masked", "--sigma", "1", "--absent", "7"],
+            "--absent 7 of 8 parties leaves nobody",
+        ),
     ],
 )
 def test_flags_that_do_not_belong_are_refused_by_name(run, words, message):

@@ -1,6 +1,7 @@
 """`netdp peer status`, `backup`, `restore`, and `netdp ledger admit`."""
 
 import json
+import re
 import shutil
 import signal
 import sys
@@ -10,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from netdp.peers.identity import Identity
-from netdp.peers.ledger.entries import entry_of
+from netdp.peers.ledger.entries import entry_of, spent
 from netdp.peers.ledger.store import Store
 from netdp.peers.setup import settle
 from netdp.peers.study import Study
 from netdp.peers.study.task import Task
+from netdp.privacy.wording import readable
 
 sys.path.append(str(Path(__file__).parent))  # children of the fork server get this path, too
 
@@ -109,7 +111,26 @@ def test_a_card_that_was_never_of_this_home_is_not_admitted(run, place, tmp_path
 def test_status_without_a_home_or_a_run(run, tmp_path):
     assert run("peer", "status", "--home", str(tmp_path / "nothing"))[0] == 2
     status, out, _ = run("peer", "status", "--home", str(tmp_path), "--json")
-    assert (status, json.loads(out)) == (3, {"running": False, "status": "never", "pid": None, "last": None})
+    assert (status, json.loads(out)) == (
+        3,
+        {"running": False, "status": "never", "pid": None, "last": None, "spent": None},
+    )
+
+
+def test_status_states_what_the_whole_ledger_has_cost_whatever_was_chosen_and_if_all_had_been_fixed(run, place):
+    with Store.open(place / "home" / "peer.db", read_only=True) as store:
+        both = {k: spent(store.entries(), k, "party", 1e-6) for k in (1,)}
+    status, out, _ = run("peer", "status", "--home", "home")
+    assert status == 3
+    assert "spent       1 entry in all; epsilon at delta = 1e-06 about all data here, at most:" in out
+    assert "whatever was    if all had been" in out
+    assert "chosen   fixed beforehand" in out
+    assert re.search(rf"any single party +{readable(both[1].epsilon)} +{readable(both[1].fixed)}$", out, re.M), out
+    told = json.loads(run("peer", "status", "--home", "home", "--json")[1])["spent"]
+    assert (told["entries"], told["delta"], told["unit"]) == (1, 1e-6, "party")
+    assert (told["epsilon"]["1"], told["fixed"]["1"]) == both[1]
+    assert told["epsilon"]["1"] > told["fixed"]["1"] > 0
+    assert max(map(len, out.splitlines())) <= 100
 
 
 def test_metrics_that_others_could_read_are_refused(run, place):

@@ -210,13 +210,17 @@ def test_answers_in_words(task, total, words):
 
     study = Study.plan("s", Task(**task), NAMES[:4], graph="complete:4", epsilon=1.0, delta=1e-6, colluders=2)
     told = {"ok": True, "party": "ash", "answer": study.answer(total, 3), "attempt": 2, "roster": list(NAMES[:3]),
-            "spent": {"delta": 1e-6, "epsilon": {"1": 0.5, "2": float("inf")}, "contributions": 2, "unit": "party"}}  # fmt: skip
+            "spent": {"delta": 1e-6, "epsilon": {"1": 0.5, "2": float("inf")}, "contributions": 2, "unit": "party",
+                      "ledger": {"entries": 3, "epsilon": {"1": 0.9, "2": float("inf")},
+                                 "fixed": {"1": 0.8, "2": float("inf")}}}}  # fmt: skip
     text = "\n".join(outcome_lines(study, told, Path("home")))
     assert [word for word in words if word not in text] == [], text
     assert "3 of 4 parties took part, without elm; attempt 2." in text
     assert "ash published 2 times." in text
-    assert re.search("any single party +epsilon +0.500 at delta = 1e-06$", text, re.M)
-    assert re.search("any 2 parties together +epsilon +∞ at delta = 1e-06   promised 1$", text, re.M)
+    assert "at most, in epsilon at delta = 1e-06, by its whole ledger, 3 entries:" in text
+    assert re.search("any single party +0.900 +0.800$", text, re.M)
+    assert re.search("any 2 parties together +no bound +no bound   promised 1$", text, re.M)
+    assert "This study alone, if all had been fixed beforehand: any single party 0.500" in text
     assert "netdp ledger show --home home" in text
 
 

@@ -78,7 +78,7 @@ def test_shuffle(run):
         (["complete:10", "-p", "token", "--sigma", "1", "--steps", "5"], "shorter than one visit"),
         (["complete:x", "-p", "token", "--sigma", "1", "--steps", "5"], "how many users"),
         (["complete:10", "-p", "token", "--sigma", "1", "--steps", "50", "-o", "bob"], "users have numbers"),
-        (["ring:10", "-p", "shuffle", "--rounds", "5", "--epsilon0", "1"], "set laziness=0.5"),
+        (["ring:10", "-p", "shuffle", "--rounds", "5", "--epsilon0", "1"], "set --laziness 0.5"),
         (["regular:300,6", "-p", "shuffle", "--rounds", "2", "--epsilon0", "1"], "would do"),
         (["ring:9", "-p", "shuffle", "--rounds", "2"], "epsilon0 is missing"),
         (["ring:9", "-p", "pigeon"], "unknown protocol 'pigeon'"),

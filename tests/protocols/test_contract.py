@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 import json
+import math
 import re
 import sys
 
@@ -12,6 +13,7 @@ import pytest
 import netdp
 from netdp import graphs, simulate
 from netdp.errors import InvalidValue, Unsupported
+from netdp.privacy.filters import Filter
 from netdp.privacy.guarantee import Guarantee
 from netdp.privacy.observers import Observers
 from netdp.protocols.accounting import account, pairwise
@@ -248,6 +250,30 @@ def test_all_pairs_are_its_columns(example):
 
 
 @each
+def test_its_loss_can_be_spent_on_a_filter(example):
+    """Every curve of the project has a place in all sums, and costs no less than it does by itself."""
+    p = example.protocol
+    options = example.realised or example.options
+    losses = [account(p, example.observers, **options)]
+    if p.kind not in ("erdos-renyi-gossip", "erdos-renyi-descent"):  # all coalitions of drawn graphs take their time
+        losses.append(account(p, colluders=1, **options))
+    if not p.roles:
+        losses.append(pairwise(p, **options))
+    for loss in losses:
+        alone = loss.worst_epsilon(DELTA)
+        assert alone > 0
+        year = Filter(4 * alone, DELTA)
+        assert year.admits(loss)
+        year.spend(loss)
+        once = year.spent
+        assert alone * (1 - 1e-9) <= once <= 1.25 * alone + 0.01
+        assert year.admits(loss)
+        year.spend(loss)
+        assert once < year.spent < math.inf
+        assert Filter(0.999 * alone, DELTA).admits(loss) is False
+
+
+@each
 def test_options_that_it_does_not_know_are_refused_by_name(example):
     p, options = example.protocol, example.options
 
@@ -335,7 +361,7 @@ def test_the_error_is_predicted_or_refused_with_a_reason(example):
     for error in (worst, known):
         assert 0 < error.total < np.inf
         assert error.rmse == pytest.approx(np.sqrt(error.total))
-        assert all(part >= 0 for part in vars(error).values())
+        assert all(part >= 0 for part in error.parts.values())
     assert known.total <= worst.total * (1 + 1e-9)
 
 

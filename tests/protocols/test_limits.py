@@ -1,10 +1,12 @@
 """What no protocol of messages between neighbours can do (docs/proofs/coalitions.md#limits): true of ours, and of others."""
 
+import io
 import itertools
 import math
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import netdp
 from netdp import graphs
@@ -12,6 +14,8 @@ from netdp.errors import InvalidValue
 from netdp.protocols.accounting import account
 from netdp.protocols.accuracy import _left, curator_limit, expected_error, limits, separated, variance_left
 from netdp.protocols.calibration import calibrate
+from netdp.report.notebook import plan_card
+from netdp.report.plans import plan_table
 
 TWO = (np.array([-0.3, 0.3]), np.array([0.5, 0.5]))
 
@@ -148,3 +152,24 @@ def test_a_masked_sum_gets_round_it_by_keys():
 def test_nonsense_is_refused(arguments, message):
     with pytest.raises(InvalidValue, match=message):
         limits(graphs.ring(5), *arguments[:2], **({"colluders": arguments[2]} if len(arguments) > 2 else {}))
+
+
+def test_wherever_a_limit_is_shown_it_says_that_parties_share_no_secrets():
+    """A masked sum on a star goes below the limit of messages between neighbours: its pads are secrets shared beforehand."""
+    found = netdp.plan(graphs.star(100), 1.0, 1e-6, protocols=["masked", "gossip"])
+    assert found.best.rmse < found.limit.rmse
+    said = "if parties share no secrets beforehand"
+    for shown in (found.limit.words, str(found), plan_card(found)):
+        assert said in shown
+    assert said in " ".join(text(plan_table(found)).split())
+    assert found.to_dict()["limit"]["assumes"].startswith("parties share no secrets beforehand")
+    # that of a curator needs no such thing
+    curator = limits(graphs.complete(12), 1.0, 1e-6)
+    assert curator.words.endswith("whatever secrets they share")
+    assert curator.to_dict()["assumes"] is None
+
+
+def text(renderable):
+    console = Console(width=200, file=io.StringIO())
+    console.print(renderable)
+    return console.file.getvalue()

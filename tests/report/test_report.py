@@ -221,10 +221,10 @@ def test_json_names_parties_and_observers(tmp_path):
 
 def test_every_report_says_how_good_the_answer_is():
     text = text_of(answer(MASKED, 0))
-    assert f"predicted error of the answer: {readable(netdp.expected_error(MASKED).rmse)}" in text
+    assert f"predicted error of the answer: at most {readable(netdp.expected_error(MASKED).rmse)}" in text
     strong = Gossip(graphs.ring(8), rounds=20, sigma=1.0, masks=1e30)
     assert error_words(strong, predicted(strong)).startswith(
-        "predicted error of the answer: 4.97e+12 (root mean square"
+        "predicted error of the answer: at most 4.97e+12 (root mean square"
     )
     walk = netdp.WalkSum(50, steps=500, sigma=2.0, sender="known", contributions=3)
     assert "contributions=3" in predicted(walk)  # why there is none

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from netdp.errors import InvalidValue
-from netdp.peers.ledger.entries import entry_of, total
+from netdp.peers.ledger.entries import entry_of, spent_by_size, total
 from netdp.peers.outcome import UpResult
 from netdp.peers.study import Study
 from netdp.peers.study.task import Task
@@ -32,7 +32,8 @@ def spent(study, rosters, me):
     entries = [entry_of(study, i, roster, me) for i, roster in enumerate(rosters, start=1)]
     sizes = sorted({1, study.privacy.colluders})
     epsilons = {str(k): float(total(entries, k, "party").epsilon(1e-6)) for k in sizes}
-    return {"delta": 1e-6, "epsilon": epsilons, "contributions": len(rosters), "unit": "party"}
+    told = {"delta": 1e-6, "epsilon": epsilons, "contributions": len(rosters), "unit": "party"}
+    return told | {"ledger": spent_by_size(entries, sizes, "party", 1e-6)}
 
 
 def outcome(study, u, rosters, roster, attempt=1, sent=()):
@@ -137,6 +138,7 @@ def test_other_protocols_show_what_the_ledgers_say_and_claim_nothing_about_more(
     study = planned(kind, graph)
     everybody = tuple(range(8))
     told = {"delta": 1e-6, "epsilon": {"1": 0.75}, "contributions": 1, "unit": "party"}
+    told["ledger"] = {"entries": 1, "epsilon": {"1": 0.8}, "fixed": {"1": 0.75}}
     outcomes = {
         u: outcome(STUDY, u, [everybody], everybody, 1, [[1, u, (u + 1) % 8]]) | {"spent": told} for u in everybody
     }

@@ -13,7 +13,8 @@ ROOT = Path(__file__).parents[2]
 DEMO = ROOT / "examples" / "demo.py"
 STUDY = Study.read(ROOT / "examples" / "clinics" / "study.toml")
 GIVEN_UP = "2 of 16 parties took part in attempt 1 (missing: alder, birch), and the study wants at least 14"
-SPENT = {"delta": 1e-6, "epsilon": {"1": 0.5, "3": 0.7}, "contributions": 1}
+LEDGER = {"entries": 1, "epsilon": {"1": 0.55, "3": 0.75}, "fixed": {"1": 0.5, "3": 0.7}}
+SPENT = {"delta": 1e-6, "epsilon": {"1": 0.5, "3": 0.7}, "contributions": 1, "ledger": LEDGER}
 
 
 def ended(reason=GIVEN_UP):
@@ -31,6 +32,15 @@ def answered(digest="ab"):
         "total": [10.0, 100.0],
     }
     return told | {"contributed": 1, "sent": [], "spent": SPENT}
+
+
+def test_what_the_run_really_cost_holds_whatever_was_chosen_and_the_smaller_number_stands_beside_it():
+    rows = run_rows(run_of(dict.fromkeys(STUDY.names, answered())))
+    cost = [row for row in rows if row[0].startswith("ε at δ")]
+    assert [row[1] for row in cost] == ["0.550", "0.750"]
+    for (_, _, words), fixed in zip(cost, ("0.500", "0.700"), strict=True):
+        assert f"learned, whatever was chosen; {fixed} if all had been fixed beforehand" in words
+    assert "promised" in cost[1][2]
 
 
 def run_of(outcomes, gone=None, notes=()):

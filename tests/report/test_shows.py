@@ -187,7 +187,7 @@ def test_a_plan_as_a_table():
     pytest.importorskip("pandas")
     frame = PLAN.to_frame()
     assert list(frame.columns) == [
-        "way", "family", "epsilon", "claim", "rmse", "times_curator", "messages_per_party", "chosen",
+        "way", "family", "epsilon", "claim", "rmse", "error_claim", "times_curator", "messages_per_party", "chosen",
     ]  # fmt: skip
     assert frame.way.tolist() == [*(option.name for option in PLAN.options), "local DP", "trusted curator"]
     assert frame[frame.chosen].way.item() == PLAN.best.name

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from netdp.audit import Audit, Check, Verdict
 from netdp.errors import FileFormatError, InvalidValue
 from netdp.peers.identity import Identity
-from netdp.peers.ledger.entries import correction_of, entry_of, total
+from netdp.peers.ledger.entries import correction_of, entry_of, spent, total
 from netdp.peers.ledger.store import Store
 from netdp.peers.recordings.audit import audit_in_simulation
 from netdp.peers.setup import settle
@@ -77,6 +78,25 @@ def test_what_was_spent_is_what_the_ledgers_hold(ran):
     assert "published 2 times at most, and was allowed to 2 times" in page
     assert page.count("in order") == 5
     assert "Signed by all 5" in page
+
+
+def test_a_report_states_whole_ledgers_whatever_was_chosen_and_if_all_had_been_fixed(ran):
+    """With another study in one of the ledgers: it counts in the whole, and not in what this study cost."""
+    _, _, study, where, folder = ran
+    one = Identity.load(folder / "bob")
+    other = replace(entry_of(study, 1, (0, 1, 2, 3, 4), 1), study="ab" * 32)
+    with Store.open(folder / "bob" / "peer.db", sign=one.sign) as store:
+        store.spend(bytes.fromhex(other.study), 1, ("y", 1), b"y", b"", other, b"s" * 64)
+        whole = store.entries()
+    said, page = page_of(study, where, run=folder)
+    for size in ("1", "2", "3"):
+        both = spent(whole, int(size), "party", 1e-6)
+        assert said["happened"]["ledgers"][size] == {"epsilon": both.epsilon, "fixed": both.fixed}
+        assert both.epsilon > both.fixed > said["happened"]["spent"][size]
+        assert readable(both.epsilon) in page
+        assert readable(both.fixed) in page
+    assert "Whole ledger, whatever was chosen" in page
+    assert "Whole ledger, if all had been fixed beforehand" in page
 
 
 def test_the_answer_is_told_only_if_asked_for(ran):

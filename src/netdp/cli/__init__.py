@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from netdp.cli import account, audit, ledger, lists, peer, plan, report, reproduce, simulate, studio, study, up
+from netdp.cli import account, audit, flags, ledger, lists, peer, plan, report, reproduce, simulate, studio, study, up
 from netdp.errors import NetdpError
 
 app = typer.Typer(
@@ -50,7 +50,7 @@ def main() -> None:
     try:
         status = app(standalone_mode=False)
     except NetdpError as error:
-        _refuse(str(error))
+        _refuse(flags.as_flags(str(error)))
     except (KeyboardInterrupt, typer.Abort):
         print("netdp: interrupted", file=sys.stderr)
         sys.exit(130)

@@ -7,6 +7,7 @@ stand here without the protocols they belong to, so that `--help` need not load 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -77,6 +78,36 @@ Scheduler = Annotated[
 ]
 ENGINE_FLAGS: dict[str, Any] = {"engine": Engine, "workers": Workers, "scheduler": Scheduler}
 """Where commands compute: `netdp.engine`."""
+
+_SAID = re.compile(r"(?<![\w.])([a-z][a-z_0-9]*)=(\[[^\]]*\]|'[^']*'|\"[^\"]*\"|-?\w+(?:\.\d+)?(?:e-?\d+)?)")
+_ELSEWHERE = {"observers": "observer", "colluders": "colluders", "delta": "delta", "rdp": "rdp", "epsilon": "epsilon"}
+
+
+def as_flags(sentence: str) -> str:
+    """A refusal in the words of the command line: options of Python become the flags of the same name.
+
+    >>> as_flags("colluders=40 leaves nobody of Graph('ring(5)', n=5, m=5)")
+    "--colluders 40 leaves nobody of Graph('ring(5)', n=5, m=5)"
+    >>> as_flags("set laziness=0.5, closing=False, sender='known', grid=None")
+    'set --laziness 0.5, --no-closing, --sender known, no --grid'
+    >>> as_flags('say observers="curator", or observers=["curator", 3]')
+    'say --observer curator, or --observer curator --observer 3'
+    """
+
+    def flag(found: re.Match[str]) -> str:
+        name, value = found[1], found[2]
+        if name not in _KINDS and name not in _ELSEWHERE:
+            return found[0]
+        called = _ELSEWHERE.get(name, name).replace("_", "-")
+        if value == "None":
+            return f"no --{called}"
+        if value in ("True", "False") and name in SWITCHES:
+            return SWITCHES[name][value == "False"]
+        values = [one.strip(" '\"") for one in value.strip("[]").split(",")]
+        return " ".join(f"--{called} {one}" for one in values)
+
+    return _SAID.sub(flag, sentence)
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -126,9 +126,10 @@ def _card_lines(found: Card) -> list[str]:
 
 @app.command("status")
 def status(home: Home, json: PeerCareJson = False) -> int:
-    """Say what a party's peer is doing: study, attempt, links, for whom it waits and how long, outcome. Changes nothing.
+    """Say what a party's peer is doing: study, attempt, links, for whom it waits, outcome, and what is spent. Changes nothing.
 
-    Whether it runs is known from the lock of its home, not from what it said last.
+    Spent is what others learned from the party's whole ledger, at the δ of its policy. Whether it runs is known from the lock
+    of its home, not from what it said last.
 
     Exit status: 0 it runs, 3 it does not (the last known state is shown).
     """
@@ -138,8 +139,42 @@ def status(home: Home, json: PeerCareJson = False) -> int:
     if not home.is_dir():
         raise FileFormatError(home, None, "is no folder of a party; netdp peer init makes one")
     found = look(home)
-    print_lines(found.to_dict(), lines(found, home), json)
+    spent, words = _spent(home)
+    print_lines({**found.to_dict(), "spent": spent}, [*lines(found, home), *words], json)
     return RUNNING if found.running else NOT_RUNNING
+
+
+def _spent(home: Path) -> tuple[dict[str, Any] | None, list[str]]:
+    """What a home's whole ledger has cost, as plain values and in words; nothing where there is no ledger yet."""
+    from netdp.errors import NetdpError
+    from netdp.peers.ledger.entries import LedgerBroken, spent_by_size, spent_lines
+    from netdp.peers.ledger.policy import OwnerPolicy
+    from netdp.peers.ledger.store import Store
+
+    if not (home / "peer.db").exists():
+        return None, []
+    sizes, delta, unit = {1, 2}, 1e-6, "record"
+    try:
+        if (home / "policy.toml").exists():
+            policy = OwnerPolicy.read(home / "policy.toml")
+            sizes, delta, unit = {1, *(limit.against for limit in policy.limits)}, policy.delta, str(policy.unit)
+        with Store.open(home / "peer.db", read_only=True) as store:
+            store.verify()  # totals of a broken ledger would mean nothing
+            told = spent_by_size(store.entries(), sorted(sizes), unit, delta)
+    except LedgerBroken as problem:
+        return None, [f"spent       BROKEN: {problem}"]
+    except (NetdpError, OSError) as problem:
+        return None, [f"spent       not known: {problem}"]
+    if not told["entries"]:
+        return told, ["spent       nothing: its ledger is empty"]
+    about = "all data here" if unit == "party" else "any one record"
+    rows = "1 entry" if told["entries"] == 1 else f"{told['entries']} entries"
+    first = f"spent       {rows} in all; epsilon at delta = {delta:g} about {about}, at most:"
+    return told, [first, *spent_lines(told, _who, {})]
+
+
+def _who(size: int) -> str:
+    return "any single party" if size == 1 else f"any {size} parties together"
 
 
 @app.command("backup")

@@ -278,6 +278,7 @@ class Progress:
 
 def outcome_lines(study: Study, told: dict[str, Any], home: Path) -> list[str]:
     """The answer, or why there is none; what it cost; where that is written."""
+    from netdp.peers.ledger.entries import spent_lines
     from netdp.peers.peer import published_words
     from netdp.privacy.wording import readable
 
@@ -301,14 +302,19 @@ def outcome_lines(study: Study, told: dict[str, Any], home: Path) -> list[str]:
         return [*lines, "", f"{told['party']} is the curator: it handed in no data, so nothing was spent about it."]
     about = "all its data" if spent["unit"] == "party" else "any one record of it"
     times = published_words(spent["contributions"], spent.get("steps"))
-    lines += ["", f"{told['party']} published {times}. What others learned about {about}, at most:"]
-    if study.privacy.attempts > 1:  # how many attempts it takes may be decided by somebody who has seen an answer
-        lines[-1] = lines[-1].removesuffix(", at most:") + ", had its attempts been fixed beforehand:"
-    for k, epsilon in spent["epsilon"].items():
-        who = study.running.who(int(k))
-        planned = int(k) == study.privacy.colluders + study.running.has_curator
-        promised = f"   promised {study.privacy.epsilon:g}" if planned else ""
-        lines.append(f"  {who:<26} epsilon {readable(float(epsilon)):>7} at delta = {spent['delta']:g}{promised}")
+    entries = spent["ledger"]["entries"]
+    of = "its ledger, 1 entry" if entries == 1 else f"its whole ledger, {entries} entries"
+    lines += [
+        "",
+        f"{told['party']} published {times}. What others learned about {about},",
+        f"at most, in epsilon at delta = {spent['delta']:g}, by {of}:",
+    ]
+    # how many attempts it takes, and which study comes next, may be decided by somebody who has seen an answer
+    planned = str(study.privacy.colluders + study.running.has_curator)
+    lines += spent_lines(spent["ledger"], study.running.who, {planned: study.privacy.epsilon})
+    if entries > spent["contributions"]:
+        alone = ", ".join(f"{study.running.who(int(k))} {readable(e)}" for k, e in spent["epsilon"].items())
+        lines.append(f"This study alone, if all had been fixed beforehand: {alone}.")
     return [*lines, "", f"Ledger: {home / 'peer.db'}   (netdp ledger show --home {home})"]
 
 

@@ -2,6 +2,8 @@
 
 A promise is made before anything is sent. Where chance or absences had a part, whoever collects the outcomes of all parties
 (`netdp up`, where they run on one machine) can say more: which exchanges happened, where tokens went, and what follows from that.
+It is never entered in a ledger: it holds only if nobody steered the run after looking, and the promise holds anyway
+(docs/proofs/peers.md#steered).
 """
 
 from __future__ import annotations
@@ -17,6 +19,9 @@ class Hindsight(ABC):
 
     key: ClassVar[str]
     """Under which it stands in the result of `netdp up --json`."""
+
+    holds_if: ClassVar[str]
+    """What else must hold, printed wherever such a loss is shown."""
 
     @property
     @abstractmethod

@@ -105,6 +105,8 @@ class UpResult:
                 "colluders": study.privacy.colluders,
                 "promised_epsilon": _plain(promised.worst_epsilon(delta)),
                 "spent_epsilon": {k: _plain(max(one["epsilon"][k] for one in spent)) for k in sizes},
+                "ledger_epsilon": {k: _plain(max(one["ledger"]["epsilon"][k] for one in spent)) for k in sizes},
+                "ledger_fixed": {k: _plain(max(one["ledger"]["fixed"][k] for one in spent)) for k in sizes},
                 "contributions": max((one["contributions"] for one in spent), default=0),
                 "unit": str(study.task.unit),
                 "claim": promised.claim.value,

@@ -33,7 +33,7 @@ from netdp.peers.terms import SPARE, Ended, Terms
 
 from .events import OutcomeEvent, PeerEvent, ProofEvent, Statement, StatusEvent
 from .identity import Identity
-from .ledger.entries import CORRECTS, in_force, total
+from .ledger.entries import CORRECTS, in_force, spent_by_size, total
 from .ledger.losses import kind_of
 from .ledger.store import SHUT, Store
 from .messages import Announce, Hello, Item, ItemKind, Message, Pull, decode, encode, roster_of
@@ -397,12 +397,17 @@ class Peer:
 
 
 def spent(study: Study, store: Store) -> dict[str, Any]:
-    """What a study has really cost a party: every contribution it made, with the roster it was made to."""
+    """What a study has really cost a party: every contribution it made, with the roster it was made to.
+
+    epsilon  of this study alone, had its attempts been fixed beforehand
+    ledger   of the party's whole ledger: `epsilon`, whatever was chosen, and `fixed`, if all had been fixed beforehand
+    """
     entries = store.entries_of(study.hash)
-    delta = study.privacy.delta
+    delta, unit = study.privacy.delta, str(study.task.unit)
     sizes = sorted({1, study.privacy.colluders + study.running.has_curator})  # a curator is one of those who look
-    epsilons = {str(k): float(total(entries, k, study.task.unit).epsilon(delta)) for k in sizes}
-    told = {"delta": delta, "epsilon": epsilons, "contributions": len(in_force(entries)), "unit": str(study.task.unit)}
+    epsilons = {str(k): float(total(entries, k, unit).epsilon(delta)) for k in sizes}
+    told = {"delta": delta, "epsilon": epsilons, "contributions": len(in_force(entries)), "unit": unit}
+    told["ledger"] = spent_by_size(store.entries(), sizes, unit, delta)
     return told | ({"steps": steps_in(study, store)} if study.running.most_steps() else {})
 
 

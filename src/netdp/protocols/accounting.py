@@ -37,6 +37,12 @@ METHODS = {"certified": (certified, certified_pairs), "published": (published, p
 # A matrix of this many parties takes 3 GB; one of δ(ε) tables is limited to as many numbers.
 MAX_PAIRWISE = 20_000
 
+NOT_STEERED = (
+    "what happened (who exchanged with whom, where tokens went, who was away or cut off) did not depend on what anybody saw; of a "
+    "run that somebody steered after looking only what is stated before the run counts"
+)
+"""What a loss assumes that is computed from a transcript of what chance, or others, decided: docs/proofs/peers.md#steered."""
+
 # Points of a table of all pairs, which is made for files and composition only: between them the chord is a bound.
 _KNOTS = 256
 
@@ -83,9 +89,10 @@ def account(
     if colluders is not None:
         return _against_any(protocol, observers, colluders, method, transcript, progress, options)
     who = who_looks(protocol, observers)
+    notes: tuple[str, ...] = ()
     if transcript is not None:
-        protocol, options = _what_happened(protocol, transcript, options)
-    loss = table(protocol, _members(who), progress=progress, **options)
+        protocol, options, notes = _what_happened(protocol, transcript, options)
+    loss = _with(table(protocol, _members(who), progress=progress, **options), notes)
     return _complete(protocol, loss, who, (protocol.n,), list(who.parties))
 
 
@@ -117,15 +124,18 @@ def pairwise(
             f"all pairs of {n} parties are {n**2:.1e} numbers; pairwise is offered up to {MAX_PAIRWISE} parties, "
             "use account(protocol, observers=[v]) for the observers of interest"
         )
+    notes: tuple[str, ...] = ()
     if transcript is not None:
-        protocol, options = _what_happened(protocol, transcript, options)
+        protocol, options, notes = _what_happened(protocol, transcript, options)
     each, diagonal = Observers(each=True), np.diag_indices(n)
     if all_at_once.handles(protocol):
-        return _complete(protocol, all_at_once(protocol, progress=progress, **options), each, (n, n), diagonal)
+        return _complete(
+            protocol, _with(all_at_once(protocol, progress=progress, **options), notes), each, (n, n), diagonal
+        )
     with plain_algebra():
         first = table(protocol, (0,), **options)
         if not first.curve.shape:  # one curve for any observer and anybody else: all pairs are alike
-            return _complete(protocol, first, each, (n, n), diagonal)
+            return _complete(protocol, _with(first, notes), each, (n, n), diagonal)
         protocol.prepare()
     rest = map_items(
         _column,
@@ -145,7 +155,7 @@ def pairwise(
         factor=np.column_stack(factors) if len(factors) == n else None,
         slack=max(column.slack for column in said),
     )
-    return _complete(protocol, together, each, (n, n), diagonal)
+    return _complete(protocol, _with(together, notes), each, (n, n), diagonal)
 
 
 def _column(method: str, protocol: Protocol, options: dict[str, Any], v: int) -> Guarantee:
@@ -174,9 +184,10 @@ def _against_any(
         )
     if method != "certified":
         raise Unsupported(f"method={method!r} knows named observers only; name them instead of colluders={colluders}")
+    notes: tuple[str, ...] = ()
     if transcript is not None:
-        protocol, options = _what_happened(protocol, transcript, options)
-    loss = against_any(protocol, number, options, progress)
+        protocol, options, notes = _what_happened(protocol, transcript, options)
+    loss = _with(against_any(protocol, number, options, progress), notes)
     who = Observers(roles=protocol.roles, any_of=number)
     complete = _complete(protocol, loss, who, (n,), [])
     found = complete.found
@@ -195,11 +206,18 @@ def _members(who: Observers) -> tuple[Any, ...]:
     return (*who.roles, *who.parties)
 
 
-def _what_happened(protocol: Protocol, transcript: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """The protocol without chance, or the transcript as an option of an accountant that takes it."""
+def _what_happened(
+    protocol: Protocol, transcript: Any, options: dict[str, Any]
+) -> tuple[Any, dict[str, Any], tuple[str, ...]]:
+    """The protocol without chance, or the transcript as an option of an accountant that takes it; and what that assumes."""
     if "transcript" in certified.options(protocol):
-        return protocol, {**options, "transcript": transcript}
-    return realised(protocol, transcript), options
+        return protocol, {**options, "transcript": transcript}, (NOT_STEERED,)
+    found = realised(protocol, transcript)
+    return found, options, () if found == protocol else (NOT_STEERED,)  # equal: nothing was left to chance
+
+
+def _with(loss: Guarantee, notes: tuple[str, ...]) -> Guarantee:
+    return dataclasses.replace(loss, assumptions=(*loss.assumptions, *notes)) if notes else loss
 
 
 def _complete(protocol: Protocol, loss: Guarantee, who: Observers, shape: tuple[int, ...], nobody: Any) -> Guarantee:

@@ -21,6 +21,8 @@ from netdp.graphs.cuts import smallest_cut_off
 from netdp.graphs.graph import Graph
 from netdp.numerics.arrays import FloatArray
 from netdp.numerics.checks import between, finite, positive, whole
+from netdp.privacy.guarantee import Claim
+from netdp.privacy.wording import readable
 from netdp.protocols.base import Protocol
 from netdp.protocols.table import Table
 
@@ -34,14 +36,24 @@ forecasts = Table("the error of an answer", "has no forecast of its own", part="
 
 @dataclass(frozen=True)
 class ExpectedError:
-    """Expected squared error of the answer (`Protocol.answer`), averaged over the parties, by its cause.
+    """Expected squared error of the answer (`Protocol.answer`), averaged over the parties, by its cause; and what is claimed of it.
 
     noise     the noise that parties add, or random answers
     masks     what mixing leaves of the masks
     refresh   fresh noise added on the way
     mixing    what mixing leaves of the differences between the parties
     sampling  who happened to be visited how often
-    rounding  of values to a grid
+    rounding  of values to a grid, and of what is sent
+    claim     "exact"; "estimate": within some 5 % of what happens; or "upper": never exceeded, and shown as "at most"
+    bound     of an estimate: a mean squared error that is never exceeded; infinite if none is proved
+
+    >>> from netdp.privacy.guarantee import Claim
+    >>> for claim in (Claim.EXACT, Claim.UPPER, Claim.ESTIMATE):
+    ...     error = ExpectedError(4.0, claim=claim, bound=9.0)
+    ...     print(error.words, "|", error.cell)
+    2.00 | 2.00
+    at most 2.00 | ≤ 2.00
+    about 2.00, at most 3.00 | 2.00
     """
 
     noise: float
@@ -50,6 +62,13 @@ class ExpectedError:
     mixing: float = 0.0
     sampling: float = 0.0
     rounding: float = 0.0
+    claim: Claim = Claim.EXACT
+    bound: float = math.inf
+
+    @property
+    def parts(self) -> dict[str, float]:
+        """The mean squared error by its causes."""
+        return {name: value for name, value in vars(self).items() if name not in ("claim", "bound")}
 
     @property
     def total(self) -> float:
@@ -61,16 +80,43 @@ class ExpectedError:
         """Its square root."""
         return math.sqrt(self.total)
 
+    @property
+    def at_most(self) -> float | None:
+        """A root mean squared error that is never exceeded; None if none is proved."""
+        if self.claim is not Claim.ESTIMATE:
+            return self.rmse
+        return math.sqrt(self.bound) if math.isfinite(self.bound) else None
+
+    @property
+    def words(self) -> str:
+        """The root mean squared error, and what is claimed of it."""
+        if self.claim is Claim.UPPER:
+            return f"at most {readable(self.rmse)}"
+        if self.claim is Claim.ESTIMATE:
+            return f"about {readable(self.rmse)}" + (f", at most {readable(most)}" if (most := self.at_most) else "")
+        return readable(self.rmse)
+
+    @property
+    def cell(self) -> str:
+        """The same for a table: a bound with a sign before it."""
+        return f"≤ {readable(self.rmse)}" if self.claim is Claim.UPPER else readable(self.rmse)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able; `at_most` is None where no bound is proved."""
+        squared = {**self.parts, "total": self.total}
+        return {"rmse": self.rmse, "claim": self.claim.value, "at_most": self.at_most, "squared": squared}
+
     def __str__(self) -> str:
-        parts = [f"{name} {value:.3g}" for name, value in vars(self).items() if value]
-        return f"root mean squared error {self.rmse:.3g} (squared: {', '.join(parts) or '0'})"
+        parts = [f"{name} {value:.3g}" for name, value in self.parts.items() if value]
+        return f"root mean squared error {self.words} (squared: {', '.join(parts) or '0'})"
 
 
 def expected_error(protocol: Protocol, values: npt.ArrayLike | Any | None = None, **options: Any) -> ExpectedError:
     """The expected error of what the parties hold in the end.
 
     `values` (n,) or (n, d): for these values; with vectors the error is the squared L2 norm, so each coordinate's noise
-    counts. None: the largest over all values from an interval of length Δ, the protocol's sensitivity.
+    counts. None: the largest over all values from an interval of length Δ, the protocol's sensitivity; "at most" where the
+    largest is bounded and perhaps not attained. The claim of what is returned says which.
     A protocol that learns takes a `netdp.learn.Landscape`, what is known of the losses, instead; the error is then an `ExcessRisk`.
     Options belong to particular protocols: `transcript` for random edges that are known, `mechanism` for shuffling, `average`
     ("last" or "weighted" model) and `malicious` (parties that lie) for learning.
@@ -94,9 +140,16 @@ _PRIOR = 33  # points of the prior
 _DOWN = 1 - 1e-9  # rounding of sums of some thousand positive terms
 
 
+UNSHARED = "parties share no secrets beforehand (no keys, pads or common coins; masked sums do, and may go below)"
+"""What a limit assumes that rests on several parts of a graph."""
+
+
 @dataclass(frozen=True)
 class Limit:
     """No private estimate of the mean has a smaller error: root mean square, for the worst values.
+
+    If it rests on several parts of the graph, it holds only for parties that share no secrets beforehand: pads, which two parties
+    far from each other agree on by public keys, break it.
 
     rmse     the limit
     sets     disjoint sets of parties, each with at most `colluders` neighbours, on which it rests
@@ -116,12 +169,13 @@ class Limit:
         who = "one party" if self.colluders == 1 else f"any {self.colluders} parties"
         if len(self.sets) < 2:
             return (
-                f"no protocol of messages between neighbours, private against {who}, has an error below {self.rmse:.3g}"
+                f"no protocol of messages between neighbours, private against {who}, has an error below {self.rmse:.3g}, "
+                "whatever secrets they share"
             )
         return (
             f"no protocol of messages between neighbours, private against {who}, has an error below {self.rmse:.3g} "
-            "on this graph: "
-            f"{len(self.sets)} parts of it have at most {self.colluders} neighbours"
+            f"on this graph if {UNSHARED}: {len(self.sets)} parts of it have at most {self.colluders} "
+            f"neighbour{'' if self.colluders == 1 else 's'}"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -129,11 +183,14 @@ class Limit:
         return {
             "rmse": self.rmse, "sets": [list(one) for one in self.sets], "counted": self.counted,
             "epsilon": self.epsilon, "delta": self.delta, "colluders": self.colluders,
+            "assumes": UNSHARED if len(self.sets) > 1 else None,
         }  # fmt: skip
 
 
 def limits(graph: Graph, epsilon: float, delta: float = 0.0, *, colluders: int = 1, sensitivity: float = 1.0) -> Limit:
     """The least root mean squared error of any protocol on this graph that is (ε, δ)-private against any so many parties.
+
+    Its parties send messages to neighbours, and share no secrets beforehand (`Limit`).
 
     >>> from netdp import graphs
     >>> star, ring = (limits(g, 1.0, 1e-6).rmse for g in (graphs.star(100), graphs.ring(100)))

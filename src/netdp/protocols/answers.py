@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from netdp.errors import InvalidValue, NetdpError
+from netdp.errors import InvalidValue, NetdpError, Unsupported
 from netdp.mechanisms.responses import RandomizedResponse
 from netdp.numerics.arrays import FloatArray, Progress, jsonable
 from netdp.privacy.gaussian import gaussian_mu
@@ -233,6 +233,8 @@ def answer(
     has_plain = plainest.handles(protocol)
     if not (0 < delta < 1 or (delta == 0 and not has_plain)):
         raise InvalidValue(f"delta must lie strictly between 0 and 1, got {delta!r}; 1e-6 is a usual choice")
+    if rdp is not None and not (math.isfinite(rdp) and rdp > 1):
+        raise InvalidValue(f"rdp={rdp:g}: the order of a Rényi divergence is a finite number above 1, such as 2")
     against: dict[str, Any] = {} if colluders is None else {"colluders": colluders}
     loss = account(protocol, observers, progress=progress, **against)
     named: Any = observers  # published formulas know named colluders only, or their number
@@ -265,7 +267,14 @@ def _renyi(protocol: Protocol, observers: Any, order: float, against: dict[str, 
     options = dict(against)
     if "statement" in certified.options(protocol):
         options["statement"] = "renyi"
-    return float(np.nanmax(account(protocol, observers, **options).rdp(order)))
+    try:
+        return float(np.nanmax(account(protocol, observers, **options).rdp(order)))
+    except (Unsupported, InvalidValue):
+        who = "these observers" if not against else f"any {against['colluders']} parties"
+        raise Unsupported(
+            f"rdp={order:g}: what is proved of this {type(protocol).__name__} against {who} is ε at every δ, and states no Rényi "
+            "divergence; leave it out"
+        ) from None
 
 
 def _figures(loss: Guarantee, members: npt.NDArray[np.bool_], delta: float) -> Figures:
@@ -317,7 +326,7 @@ def error_words(protocol: Protocol, error: ExpectedError | str) -> str:
     else:
         sensitivity = getattr(protocol, "sensitivity")  # noqa: B009  a field of every other protocol
         what = f"root mean square, the largest for values from an interval of length Δ = {sensitivity:g}"
-    return f"predicted error of the answer: {readable(error.rmse)} ({what})"
+    return f"predicted error of the answer: {error.words} ({what})"
 
 
 def at_the_same_privacy(
@@ -361,7 +370,7 @@ def error_dict(error: ExpectedError | str) -> dict[str, Any]:
     """For JSON: the root mean squared error and its squared parts, or the reason why there is none."""
     if isinstance(error, str):
         return {"not_available": error}
-    return {"rmse": error.rmse, "squared": {**vars(error), "total": error.total}}
+    return error.to_dict()
 
 
 def loss_words(loss: Guarantee, delta: float) -> str:

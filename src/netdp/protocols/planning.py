@@ -91,8 +91,10 @@ class Option:
             "found": None if self.guarantee.found is None else self.guarantee.found.to_dict(),
             "assumptions": list(self.guarantee.assumptions),
             "rmse": _number(self.rmse),
+            "error_claim": self.error.claim.value,
+            "rmse_at_most": None if self.error.at_most is None else _number(self.error.at_most),
             "squared_error": {
-                **{k: _number(v) for k, v in vars(self.error).items()},
+                **{k: _number(v) for k, v in self.error.parts.items()},
                 "total": _number(self.error.total),
             },
             "messages_per_party": self.messages,
@@ -247,7 +249,7 @@ class Plan:
             mark = "*" if option is self.best else " "
             lines.append(
                 f" {mark} {option.name}: ε = {readable(option.promised(self.delta))} ({option.guarantee.claim.value}), "
-                f"error {readable(option.rmse)}{f'; needs {option.needs}' if option.needs else ''}"
+                f"error {option.error.words}{f'; needs {option.needs}' if option.needs else ''}"
             )
             lines += [f"   {line}" for line in option.extras.get("words", ())]
         lines.append(f"   local DP: error {readable(self.local_rmse)}; trusted curator: {readable(self.curator_rmse)}")

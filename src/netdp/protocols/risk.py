@@ -65,7 +65,7 @@ class ExcessRisk(ExpectedError):
         )
 
     def __str__(self) -> str:
-        parts = [f"{name} {value:.3g}" for name, value in vars(self).items() if name != "claim" and value]
+        parts = [f"{name} {value:.3g}" for name, value in self.parts.items() if value]
         return f"excess risk {'at most' if self.claim == Claim.UPPER else 'about'} {self.total:.3g} ({', '.join(parts) or '0'})"
 
 

@@ -92,15 +92,16 @@ def who_looks(protocol: Protocol, observers: Any) -> Observers:
         network = protocol.network
         parties = observer_set(protocol.n if network is None else network, people) if people or not roles else ()
         chosen = Observers(parties, roles)
+    told = observers.words if isinstance(observers, Observers) else repr(observers)
     foreign = [role for role in chosen.roles if role not in protocol.roles]
     if foreign:
         known = f"its roles are {', '.join(protocol.roles)}" if protocol.roles else "it has parties only"
-        raise InvalidValue(f"observers {observers!r}: {type(protocol).__name__} has no {foreign[0]!r}; {known}")
+        raise InvalidValue(f"observers {told}: {type(protocol).__name__} has no {foreign[0]!r}; {known}")
     missing = [role for role in protocol.roles if role not in chosen.roles]
     if missing:
         raise InvalidValue(
-            f'observers {observers!r}: reports are collected by a {missing[0]}; say observers="{missing[0]}", or '
-            f'["{missing[0]}", 3] if user 3 colludes with it (relays alone see only encrypted reports)'
+            f'observers {told}: reports are collected by a {missing[0]}; say observers="{missing[0]}", or '
+            f'observers=["{missing[0]}", 3] if user 3 colludes with it (relays alone see only encrypted reports)'
         )
     labels = protocol.network.labels if protocol.network is not None else None
     return replace(chosen, names=None if labels is None else tuple(labels[v] for v in chosen.parties))

@@ -97,7 +97,7 @@ def plan_card(plan: Plan) -> str:
     header = ["", "way", "certified ε", "claim", "predicted error", "× curator"]
     rows = [
         ["✓" if option is plan.best else "", option.name, readable(plan.worst_epsilon(option)), option.guarantee.claim.value,
-         readable(option.rmse), f"{option.rmse / plan.curator_rmse:.2f}"]
+         option.error.cell, f"{option.rmse / plan.curator_rmse:.2f}"]
         for option in plan.options
     ]  # fmt: skip
     for name, rmse in (("local DP", plan.local_rmse), ("trusted curator", plan.curator_rmse)):
@@ -105,7 +105,10 @@ def plan_card(plan: Plan) -> str:
     words = [("asked", f"{asked} at δ = {scientific(plan.delta)}; {plan.holds}"), ("chosen", plan.protocol.describe())]
     if plan.limit is not None:
         words.append(("limit", plan.limit.words))
-    folded = [("assumes", plan.guarantee.assumptions), ("notes", plan.notes)]
+    folded = [
+        ("assumes", plan.guarantee.assumptions),
+        ("notes", (*plan.notes, "≤ before an error: it is at most this")),
+    ]
     parts = [_table(header, rows), ([], words)]
     return rendered("card.html", kind="netdp-plan", title=f"Plan for {asked}", parts=parts, folded=folded)
 
@@ -158,6 +161,7 @@ def plan_frame(plan: Plan) -> Any:
             "epsilon": plan.worst_epsilon(option),
             "claim": option.guarantee.claim.value,
             "rmse": option.rmse,
+            "error_claim": option.error.claim.value,
             "times_curator": option.rmse / plan.curator_rmse,
             "messages_per_party": option.messages,
             "chosen": option is plan.best,

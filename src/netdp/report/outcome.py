@@ -23,10 +23,10 @@ from netdp.models.linear import Logistic
 from netdp.models.parties import LogisticParties, ModelParties, accuracy
 from netdp.numerics.arrays import FloatArray, jsonable
 from netdp.numerics.values import held, party_values
-from netdp.privacy.guarantee import Guarantee
+from netdp.privacy.guarantee import Claim, Guarantee
 from netdp.privacy.wording import readable
 from netdp.protocols.accounting import account
-from netdp.protocols.accuracy import expected_error
+from netdp.protocols.accuracy import ExpectedError, expected_error
 from netdp.protocols.answers import loss_words
 from netdp.protocols.base import Protocol
 from netdp.protocols.simulation import hindsight, simulate
@@ -51,7 +51,7 @@ class Outcome:
     answers: FloatArray
     truth: float | FloatArray
     realised: float
-    expected: float | str
+    expected: ExpectedError | str
     messages: int
     loss: Guarantee
     after: str
@@ -69,7 +69,9 @@ class Outcome:
             "truth": jsonable(np.asarray(self.truth)),
             "error": {
                 "realised": self.realised,
-                "predicted": {"not_available": self.expected} if isinstance(self.expected, str) else self.expected,
+                "predicted": {"not_available": self.expected} if isinstance(self.expected, str) else self.expected.rmse,
+                "predicted_claim": None if isinstance(self.expected, str) else self.expected.claim.value,
+                "predicted_at_most": None if isinstance(self.expected, str) else self.expected.at_most,
             },
             "messages": {"total": self.messages, "per_party": self.messages / self.protocol.n},
             **_plain_loss(self),
@@ -89,7 +91,8 @@ class Outcome:
         at_most = " at most" if self.loss.is_certified else ""
         expected = ("–", f"not predicted: {self.expected}")
         if not isinstance(self.expected, str):
-            expected = (readable(self.expected), "predicted for these values, root mean square")
+            said = "" if self.expected.claim is Claim.EXACT else f": {self.expected.words}"
+            expected = (self.expected.cell, f"predicted for these values, root mean square{said}")
         return [
             (f"answer of {who}", _few(self.answers) if self._shares else f"{self.answers[0]:.4g}", spread),
             ("truth", _few(np.atleast_1d(self.truth)), "the share of every value" if self._shares else "the mean of the values"),
@@ -203,9 +206,9 @@ def shuffle_and_account(
     )
 
 
-def _predicted(protocol: Protocol, data: FloatArray, **options: Any) -> float | str:
+def _predicted(protocol: Protocol, data: FloatArray, **options: Any) -> ExpectedError | str:
     try:
-        return expected_error(protocol, data, **options).rmse
+        return expected_error(protocol, data, **options)
     except NetdpError as problem:
         return str(problem)
 

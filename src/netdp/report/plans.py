@@ -19,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from netdp.numerics.arrays import Progress
+from netdp.privacy.guarantee import Claim
 from netdp.privacy.wording import readable
 from netdp.protocols.accuracy import ExpectedError
 from netdp.protocols.answers import Answer, shares
@@ -85,6 +86,10 @@ def links_table(advice: LinkAdvice) -> RenderableType:
         Text(PUBLIC),
         *(Text(note, style="dim") for note in advice.notes),
     )
+
+
+ERROR = "error: predicted, the largest over all values from an interval of length Δ; ≤: it is at most this"
+"""What stands under a table of errors."""
 
 
 def _errors_differ(advice: LinkAdvice, name: str) -> bool:
@@ -250,7 +255,8 @@ def all_table(plan: Plan) -> RenderableType:
         Text(f"\nchosen: {plan.protocol}"),
         Text(f"claim: {plan.guarantee.claim.meaning}"),
         *_beside(plan),
-        Text("noise: σ, or ε₀ of a report; sent: messages of a party; error: predicted, the largest over all values", style="dim"),
+        Text("noise: σ, or ε₀ of a report; sent: messages of a party", style="dim"),
+        Text(ERROR, style="dim"),
         *(Text(f"not offered: {family}: {why}") for family, why in plan.not_offered.items()),
         *(Text(note, style="dim") for note in plan.notes),
     )  # fmt: skip
@@ -273,12 +279,14 @@ def _ways(
 ) -> Table:
     """A row for every way, then local DP and a trusted curator: `cells`, the error, and how many times a curator's it is."""
 
-    def errors(rmse: float) -> tuple[str, str]:
-        return readable(rmse), f"{rmse / plan.curator_rmse:.2f}"
+    def errors(rmse: float, cell: str | None = None) -> tuple[str, str]:
+        return cell or readable(rmse), f"{rmse / plan.curator_rmse:.2f}"
 
     table = _numbers(*titles, "error", "×curator")
     for option in plan.options:
-        table.add_row(*cells(option), *errors(option.rmse), style="green" if option is plan.best else None)
+        table.add_row(
+            *cells(option), *errors(option.rmse, option.error.cell), style="green" if option is plan.best else None
+        )
     for (name, rmse), law in zip(_classical(plan), laws, strict=True):
         table.add_row(f"{name}{law}", *[""] * (len(titles) - 1), *errors(rmse))
     return table
@@ -330,7 +338,7 @@ def advice_table(advice: Any) -> RenderableType:
         option, graph = candidate.option, candidate.graph
         table.add_row(
             graph.name, f"{2 * graph.m / graph.n:.3g}", f"{candidate.gap:.2g}", str(option.protocol.rounds),
-            f"{option.messages:,.0f}", readable(candidate.plan.worst_epsilon(option)), readable(option.rmse),
+            f"{option.messages:,.0f}", readable(candidate.plan.worst_epsilon(option)), option.error.cell,
             f"{option.rmse / candidate.plan.curator_rmse:.2f}",
             style="green" if candidate is advice.recommended else None,
         )  # fmt: skip
@@ -347,7 +355,7 @@ def _chosen(option: Option) -> str:
         f"chosen: Gossip({', '.join(['graph', f'rounds={p.rounds}', f'sigma={p.sigma!r}', *extras])})\n"
         f"claim: {kind}"
         "\nκ: masks, r: refresh, bytes: over a link, each way, for one number"
-        "\nerror: predicted, the largest over all values from an interval of length Δ"
+        f"\n{ERROR}"
     )
 
 
@@ -371,7 +379,7 @@ def shuffle_table(plan: Plan) -> RenderableType:
     table.add_row("a trusted shuffler", readable(plan.uniform))
     table.add_row("a trusted sampler of √n reports", readable(plan.sampled))
     table.add_row("local DP (no shuffling)", readable(p.epsilon0))
-    table.add_row(f"predicted error, of the shares of {shares(p)}", readable(plan.best.rmse), style="dim")
+    table.add_row(f"predicted error, of the shares of {shares(p)}", plan.best.error.cell, style="dim")
     table.add_row("the same by a trusted curator at this ε", readable(plan.curator_rmse), style="dim")
     sure = "exact" if plan.mixed.method == "exact" else "proved by a spectral bound"
     lazy = f", laziness={p.laziness:g}" if p.laziness else ""
@@ -402,7 +410,7 @@ def masked_table(plan: Plan) -> RenderableType:
         _ways(plan, ("masked sum", "rounds", "σ", "bytes a link", "worst ε"), cells),
         Text(f"\nchosen: {plan.protocol}"),
         Text(f"claim: {plan.guarantee.claim.value}, a proved bound; computational in the pads"),
-        Text("error: predicted, the largest over all values from an interval of length Δ", style="dim"),
+        Text(ERROR, style="dim"),
         *(Text(note, style="dim") for note in plan.notes),
     )
 
@@ -418,7 +426,7 @@ def token_table(plan: Plan) -> RenderableType:
         _ways(plan, ("token", "σ", "worst ε", "claim"), cells),
         Text(f"\nchosen: {plan.protocol}"),
         *_beside(plan),
-        Text("error: predicted, the largest over all values from an interval of length Δ", style="dim"),
+        Text(ERROR, style="dim"),
         *(Text(note, style="dim") for note in plan.notes),
     )
 
@@ -462,11 +470,12 @@ def _drawn_trade_off(plan: Plan, lines: tuple[TradeOffLine, ...]) -> Picture:
                       markeredgewidth=1.0 if best else 0.4, zorder=4)  # fmt: skip
         if plan.epsilon:
             axes.axvline(plan.epsilon, color="#9aa1ab", linewidth=0.8, zorder=0)
+        bounds = any(option.error.claim is Claim.UPPER for option in plan.options)
         axes.set(
             xscale="log",
             yscale="log",
             xlabel=f"certified ε at δ = {scientific(plan.delta)}",
-            ylabel="predicted error (rms)",
+            ylabel=f"predicted error{', or a bound on it' if bounds else ''} (rms)",
         )
         log_axis(axes.xaxis)
         log_axis(axes.yaxis)
@@ -485,7 +494,7 @@ def _page_trade_off(plan: Plan, lines: tuple[TradeOffLine, ...]) -> str:
     header = ["way", "claim", "certified ε", "predicted error", "× curator"]
     rows = [
         [("* " if option is plan.best else "") + option.name, option.guarantee.claim.value, readable(plan.worst_epsilon(option)),
-         readable(option.rmse), f"{option.rmse / plan.curator_rmse:.2f}"]
+         option.error.cell, f"{option.rmse / plan.curator_rmse:.2f}"]
         for option in plan.options
     ]  # fmt: skip
     met = "" if plan.epsilon is None else readable(plan.epsilon)
@@ -494,6 +503,7 @@ def _page_trade_off(plan: Plan, lines: tuple[TradeOffLine, ...]) -> str:
         f"Asked: {_asked(plan)} at δ = {plan.delta:g}; {plan.holds}.",
         f"Chosen (*): {plan.protocol.describe()}.",
         "Lines: the same ways with more and with less noise; at another target a plan would choose anew.",
+        f"{ERROR[0].upper()}{ERROR[1:]}.",
     ]
     assumed = list(plan.guarantee.assumptions)
     refused = [f"not offered: {name}: {why}" for name, why in plan.not_offered.items()]

@@ -65,11 +65,11 @@ def run_rows(result: UpResult) -> list[tuple[str, str, str]]:
     if worse := [name for name, one in result.outcomes.items() if one.get("worse")]:
         said = "than promised: what really happened cost more; the true cost is in the ledgers of " + _names(worse)
         out.insert(0, ("WORSE", "", said))
-    for k, spent in guarantee["spent_epsilon"].items():
+    for k, spent in guarantee["ledger_epsilon"].items():
         who, planned = study.running.who(int(k)), guarantee["colluders"] + study.running.has_curator
         promised = f"; promised {readable(study.privacy.epsilon)}" if int(k) == planned else ""
-        # how many attempts it takes may be decided by somebody who has seen an answer: then the promise is what counts
-        words = "learned, had its attempts been fixed beforehand" if study.privacy.attempts > 1 else "learned at most"
+        # how many attempts it takes, and which study comes next, may be decided by somebody who has seen an answer
+        words = f"learned, whatever was chosen; {readable(float(guarantee['ledger_fixed'][k]))} if all had been fixed beforehand"
         out.append((f"ε at δ = {guarantee['delta']:g}", readable(float(spent)), f"{who} {words}{promised}"))
     out += _in_real_numbers(result) + _by_distance(result)
     out += _shuffled(result) + _walked(result)
@@ -113,8 +113,9 @@ def _walked(result: UpResult) -> list[tuple[str, str, str]]:
     if given := told.get("epsilon_of_this_path"):
         most = readable(given["largest"])
         said = (
-            f"learned by one about another on average, {most} at most, if they knew the path, which none of them does"
+            f"learned by one about another on average, {most} at most, if they knew the path, which none of them does; "
         )
+        said += walked.holds_if
         out.append(("ε of this path", readable(given["mean"]), said))
     return out
 
@@ -215,7 +216,9 @@ def _by_distance(result: UpResult) -> list[tuple[str, str, str]]:
     out = []
     for hops, (mean, largest) in found.by_distance.items():
         away = "one link away" if hops == 1 else f"{hops} links away"
-        out.append(("", readable(mean), f"a party {away} learned, on average; {readable(largest)} at most"))
+        out.append(
+            ("", readable(mean), f"a party {away} learned, on average; {readable(largest)} at most; {found.holds_if}")
+        )
     logs = found.logs
     broken = f"{len(logs.torn)} torn (one end averaged, the other did not), {len(logs.void)} without effect"
     broken += " among those whose logs are here" if logs.missing else ""

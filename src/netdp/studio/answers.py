@@ -131,7 +131,7 @@ def of_plan(plan: Plan | Answer, way: Way) -> dict[str, Any]:
             "settings": settings_of(option.protocol, way) if type(option.protocol).__name__ == way.protocol else None,
             "epsilon": readable(plan.worst_epsilon(option)),
             "claim": option.guarantee.claim.value,
-            "error": readable(option.rmse),
+            "error": option.error.words,
             "curators": readable(option.rmse / plan.curator_rmse) if plan.curator_rmse > 0 else "–",
             "chosen": option is plan.best,
         }

@@ -253,7 +253,8 @@ def test_a_run_that_cost_more_says_so_first():
     study = Study.plan(
         "waits", Task(kind="mean", column="x", bounds=(0, 120)), NAMES, graph="complete:3", epsilon=2.0, delta=DELTA
     )
-    spent = {"delta": DELTA, "epsilon": {"1": 2.5}, "contributions": 1, "unit": "party"}
+    whole = {"entries": 1, "epsilon": {"1": 2.6}, "fixed": {"1": 2.5}}
+    spent = {"delta": DELTA, "epsilon": {"1": 2.5}, "contributions": 1, "unit": "party", "ledger": whole}
     said = {"ok": False, "reason": "the token is lost", "party": "ash", "spent": spent}
     assert outcome_lines(study, said | {"worse": [1]}, Path("home"))[0].startswith("WORSE THAN PROMISED: attempt 1 ")
     assert not any("WORSE" in line for line in outcome_lines(study, said | {"worse": []}, Path("home")))

@@ -2,7 +2,8 @@
 
 After T rounds the mean squared error is what mixing leaves of the differences between values, plus traces of p_T(W) for
 noise, masks and refresh; `SpectralError` has them for all T at once from one diagonalisation. Changing graphs and random
-edges: the product of the steps, or the exact recursion of its second moment. Rounding to a grid is added from above.
+edges: the product of the steps, or the exact recursion of its second moment. What rounding to a grid adds is estimated
+(`netdp.families.gossip.rounding`), and bounded beside that.
 Formulas and proofs: docs/proofs/gossip.md#gossip-error; of learning by gossip: docs/proofs/learning.md#excess-risk and
 #influence.
 """
@@ -24,8 +25,10 @@ from netdp.families.gossip.account.descent import stars
 from netdp.families.gossip.account.secret_graphs import connected_chance, meeting
 from netdp.families.gossip.descent import ErdosRenyiDescent, GossipDescent, GossipRounds
 from netdp.families.gossip.protocol import Gossip, RandomizedGossip, response
+from netdp.families.gossip.rounding import added_error
 from netdp.families.gossip.varying import ErdosRenyiGossip, PushSum, VaryingGossip
 from netdp.families.gossip.views import exchanged
+from netdp.graphs.families import erdos_renyi
 from netdp.graphs.graph import Graph
 from netdp.graphs.mixing import Mixing, mixing_matrix
 from netdp.graphs.spectrum import MAX_DENSE as MAX_DENSE_SPECTRUM
@@ -34,6 +37,7 @@ from netdp.models.parties import Landscape
 from netdp.numerics.arrays import FloatArray, IntArray
 from netdp.numerics.kernels import average_along, csr_times_block, drift_along
 from netdp.numerics.values import party_values
+from netdp.privacy.guarantee import Claim
 from netdp.protocols.accuracy import ExpectedError, expected_error, forecasts, predictions
 from netdp.protocols.risk import (
     Causes,
@@ -135,6 +139,7 @@ class SpectralError:
             masks=protocol.mask_variance * float(traces.masks[T]),
             refresh=protocol.refresh_variance * float(traces.refresh[T]),
             mixing=width * float(traces.mixing[T]),
+            claim=Claim.UPPER if width and traces.mixing[T] else Claim.EXACT,  # of the worst values of this spread
         )
 
     def _compute(self, gamma: float | None) -> Traces:
@@ -247,7 +252,8 @@ _SPECTRAL = 600
 
 @predictions.register
 def _gossip_error(protocol: Gossip, values: npt.ArrayLike | None = None) -> ExpectedError:
-    return _of_what_is_sent(protocol, _in_real_numbers(protocol, values), values, (protocol.rounds + 1) / 2)
+    real = _as_claimed(_in_real_numbers(protocol, values), values)
+    return _of_what_is_sent(protocol, real, values, (protocol.rounds + 1) / 2)
 
 
 @forecasts.register
@@ -257,8 +263,17 @@ def _quick(protocol: Gossip) -> ExpectedError | str:
     return expected_error(protocol)
 
 
+def _as_claimed(error: ExpectedError, values: npt.ArrayLike | None) -> ExpectedError:
+    """Without values, what mixing leaves of the worst ones is bounded; all else is exact."""
+    return replace(error, claim=Claim.UPPER) if values is None and error.mixing else error
+
+
 def _of_what_is_sent(
-    protocol: Gossip | RandomizedGossip, real: ExpectedError, values: npt.ArrayLike | None, moved: float
+    protocol: Gossip | RandomizedGossip,
+    real: ExpectedError,
+    values: npt.ArrayLike | None,
+    moved: float,
+    edges: IntArray | None = None,
 ) -> ExpectedError:
     """From the error in real numbers (without values, of a single number) that of vectors, and on a grid that of what is sent.
 
@@ -266,16 +281,28 @@ def _of_what_is_sent(
     """
     d = protocol.dimension
     if d > 1 and values is None:
-        real = ExpectedError(d * real.noise, d * real.masks, d * real.refresh, 2 * d / (d + 1) * real.mixing)
+        real = replace(
+            real,
+            noise=d * real.noise,
+            masks=d * real.masks,
+            refresh=d * real.refresh,
+            mixing=2 * d / (d + 1) * real.mixing,
+        )
     if protocol.grid is None:
         return real
-    columns = d if values is None else party_values(values, protocol.n).shape[1]
+    data = None if values is None else party_values(values, protocol.n)
+    columns = d if data is None else data.shape[1]
     square = protocol.step**2
     noise = real.noise * (protocol.start_variance * square / protocol.sigma**2)
     fresh = real.refresh * (protocol.fresh_variance * square / protocol.refresh_variance) if real.refresh else 0.0
-    without = ExpectedError(noise=noise, refresh=fresh, mixing=real.mixing)
+    without = replace(real, noise=noise, refresh=fresh)
     length = moved * np.sqrt(columns) * protocol.step
-    return replace(without, rounding=float(2 * length * without.rmse + length**2))
+    most = float(2 * length * without.rmse + length**2)
+    added = added_error(protocol, data, edges)
+    if added is None:
+        return replace(without, rounding=most, claim=Claim.UPPER)
+    likely = min(max(added * square * columns, 0.0), most)
+    return replace(without, rounding=likely, claim=Claim.ESTIMATE, bound=without.total + most)
 
 
 def _unit_vectors(n: int) -> Iterator[FloatArray]:
@@ -351,7 +378,7 @@ def _push_error(protocol: PushSum, values: npt.ArrayLike | None = None) -> Expec
 
 @predictions.register
 def _redrawn_error(protocol: ErdosRenyiGossip, values: npt.ArrayLike | None = None) -> ExpectedError:
-    """Before the graphs are drawn, rounded up; for one graph per run ask for the error of a draw."""
+    """Before the graphs are drawn, from a sample of them, and at most; for one graph per run ask for the error of a draw."""
     if not protocol.varying:
         raise Unsupported(
             "ErdosRenyiGossip: its graph is not drawn yet; ask for the error of a draw, expected_error(protocol.draw(seed))"
@@ -363,12 +390,40 @@ def _redrawn_error(protocol: ErdosRenyiGossip, values: npt.ArrayLike | None = No
             f"ErdosRenyiGossip: with p={protocol.p:g} the union of {protocol.rounds} rounds may hardly ever be connected; "
             "raise p or rounds, or ask for the error of a draw"
         )
-    kept = max(n * float(law.chance @ law.spread) - 1.0, 0.0) / (n - 1)
-    left = min(kept**protocol.rounds / sure, 1.0)
+    # a union that is not connected, which is refused, leaves 1/(n − 1) at least
+    apart = isolated_chance(n, meeting(protocol.p, protocol.rounds)) / (n - 1)
     data = party_values(values, n) if values is not None else np.zeros((n, 1))
     spread = float(((data - data.mean(axis=0)) ** 2).sum()) / n if values is not None else protocol.sensitivity**2 / 4
-    noise = protocol.sigma**2 * (1 + (n - 1) * left) * data.shape[1] / n
-    return ExpectedError(noise=noise, mixing=left * spread)
+
+    def error(squares: float) -> ExpectedError:
+        kept = max(squares - 1.0, 0.0) / (n - 1)
+        left = min(max(kept**protocol.rounds - apart, 0.0) / sure, 1.0)
+        return ExpectedError(noise=protocol.sigma**2 * (1 + (n - 1) * left) * data.shape[1] / n, mixing=left * spread)
+
+    most = error(n * float(law.chance @ law.spread))
+    if n * n * _SAMPLED > _MAX_SAMPLED:
+        return replace(most, claim=Claim.UPPER)
+    return replace(error(_mean_squares(n, protocol.p, protocol.mixing)), claim=Claim.ESTIMATE, bound=most.total)
+
+
+_SAMPLED, _MAX_SAMPLED = 400, 2e8
+
+
+@lru_cache(maxsize=64)
+def _mean_squares(n: int, p: float, mixing: str) -> float:
+    """The mean of ‖W‖² (Frobenius) over a sample of graphs, always the same."""
+    rng = np.random.default_rng(0)
+    return float(np.mean([(mixing_matrix(erdos_renyi(n, p, rng), mixing).data ** 2).sum() for _ in range(_SAMPLED)]))
+
+
+def isolated_chance(n: int, p: float) -> float:
+    """A lower bound on the probability that an Erdős–Rényi graph has a party without links: Σ P(u) − Σ P(u and v).
+
+    >>> round(isolated_chance(3, 0.5), 3)                              # 4 of 8 graphs have one
+    0.375
+    """
+    alone = (1 - p) ** (n - 1)
+    return max(0.0, n * alone - n * (n - 1) / 2 * (1 - p) ** (2 * n - 3)) * (1 - 1e-9)
 
 
 @predictions.register
@@ -381,12 +436,12 @@ def _randomized_error(
             "RandomizedGossip: with acceleration the error is predicted for known edges only; ask "
             "expected_error(protocol, values, transcript=protocol.draw(seed))"
         )
-    if transcript is None:
-        error, exchanges = _in_expectation(protocol, values), protocol.steps
+    edges = None if transcript is None else exchanged(protocol, transcript)
+    if edges is None:
+        error, exchanges = _as_claimed(_in_expectation(protocol, values), values), protocol.steps
     else:
-        edges = exchanged(protocol, transcript)
         error, exchanges = _along(protocol, values, edges), int((edges[:, 0] >= 0).sum())
-    return _of_what_is_sent(protocol, error, values, 0.5 + exchanges / np.sqrt(2 * protocol.n))
+    return _of_what_is_sent(protocol, error, values, 0.5 + exchanges / np.sqrt(2 * protocol.n), edges)
 
 
 def _along(protocol: RandomizedGossip, values: npt.ArrayLike | None, edges: IntArray) -> ExpectedError:
@@ -430,7 +485,7 @@ def _given(
     mixing = float(((final(data) - data.mean(axis=0)) ** 2).sum()) / n
     if values is None:  # the Frobenius norm without the constant vector bounds what is left of any values
         mixing = max(noise - 1.0, 0.0) * protocol.sensitivity**2 / 4
-    return ExpectedError(noise=protocol.sigma**2 * noise * data.shape[1] / n, mixing=mixing)
+    return _as_claimed(ExpectedError(noise=protocol.sigma**2 * noise * data.shape[1] / n, mixing=mixing), values)
 
 
 def _in_expectation(protocol: RandomizedGossip, values: npt.ArrayLike | None) -> ExpectedError:

@@ -35,6 +35,7 @@ class ExchangeLosses(Hindsight):
     """The exchanges of a run, and ε of what each party learned about each other one."""
 
     key: ClassVar[str] = "learned"
+    holds_if: ClassVar[str] = "if who exchanged with whom did not depend on what anybody saw"
 
     roster: tuple[int, ...]
     logs: ExchangeLogs
@@ -99,6 +100,7 @@ class ExchangeLosses(Hindsight):
             "problem": self.problem,
             "observers_looked_at": self.looked_at,
             "spread_of_totals": self.spread,
+            "holds": self.holds_if,
             "epsilon_by_distance": {str(k): {"mean": m, "largest": w} for k, (m, w) in self.by_distance.items()},
         }
 

@@ -66,7 +66,7 @@ from netdp.peers.promise import stated
 from netdp.peers.records import Misfit, Number, Strict, Whole
 from netdp.peers.spread import Moment, Moves, Spread, SpreadResult
 from netdp.peers.streams import context, noise_words
-from netdp.privacy.guarantee import Guarantee
+from netdp.privacy.guarantee import Claim, Guarantee
 from netdp.protocols.accuracy import ExpectedError
 from netdp.protocols.calibration import calibrate
 
@@ -596,6 +596,7 @@ def predicted(protocol: RandomizedGossip) -> ExpectedError:
         noise=d * protocol.sigma**2 * (1 + (n - 1) * left) / n,
         refresh=2 * d * tau / n * (steps / n + (0.5 - 1 / n) / rate),
         mixing=left * protocol.sensitivity**2 / 4 * 2 * d / (d + 1),
+        claim=Claim.UPPER,
     )
 
 

@@ -235,15 +235,17 @@ def _predict_linear(
     weights = np.zeros((len(reading), n))
     np.add.at(weights.T, view.owners, (reading @ view.data).T)
     away = weights - 1.0 / n  # what is read, less the mean of the parties' values
+    claim = Claim.EXACT
     if values is None:
         # the largest |Σ a_u x_u| over x in [0, Δ]ⁿ: all with a_u > 0 at Δ, or all with a_u < 0
         drift = (np.abs(away.sum(axis=1)) + np.abs(away).sum(axis=1)) / 2 * view.sensitivity
         mixing, columns = float((drift**2).mean()), 1
+        claim = Claim.UPPER if mixing and len(drift) > 1 else Claim.EXACT  # every party has worst values of its own
     else:
         data = party_values(values, n)
         mixing, columns = float(((away @ data) ** 2).sum(axis=1).mean()), data.shape[1]
     noise = float(((reading @ view.noise) ** 2).sum(axis=1).mean())
-    return ExpectedError(noise=noise * columns, mixing=mixing)
+    return ExpectedError(noise=noise * columns, mixing=mixing, claim=claim)
 
 
 realised.refuse(

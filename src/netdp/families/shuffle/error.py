@@ -15,7 +15,11 @@ from netdp.errors import InvalidValue, Unsupported
 from netdp.families.shuffle.protocol import FaultyShuffle, RelayedShuffle, Shuffle
 from netdp.mechanisms.base import Mechanism
 from netdp.mechanisms.responses import RandomizedResponse
+from netdp.privacy.guarantee import Claim
 from netdp.protocols.accuracy import ExpectedError, forecasts, predictions
+
+_CLAIM = Claim.ESTIMATE
+"""Of luck in who is heard: reports arrive nearly independently of each other, and are mixed until they are nearly stationary."""
 
 
 def _response(protocol: Shuffle | FaultyShuffle | RelayedShuffle) -> Mechanism:
@@ -49,7 +53,7 @@ def _with_faults(
     else:
         deviation = _deviation(randomizer, _one_each(protocol, randomizer, values))
     noise = n * randomizer.squared_error(n) * each
-    return ExpectedError(noise=noise, sampling=max(each - 1 / n, 0.0) * deviation)
+    return ExpectedError(noise=noise, sampling=max(each - 1 / n, 0.0) * deviation, claim=_CLAIM)
 
 
 def one_over(n: int, chance: float) -> float:
@@ -96,7 +100,7 @@ def _shuffled(
         )
     total = collection_error(protocol, randomizer, values, null=null)
     noise = protocol.n**2 * randomizer.squared_error(protocol.n) / (protocol.n - empty_hands(protocol)[0]) ** 2
-    return ExpectedError(noise=noise, sampling=max(total - noise, 0.0))
+    return ExpectedError(noise=noise, sampling=max(total - noise, 0.0), claim=_CLAIM)
 
 
 @forecasts.register
@@ -118,7 +122,7 @@ def largest_error(protocol: Shuffle) -> ExpectedError:
     both = 2.0 if luck >= dropped else 1 + 1 / ((protocol.values or 2) - 1)
     shares = [1.0] if luck >= dropped else [1.0, min(1.0, dropped / (both * (dropped - luck)))]
     sampling = max(luck * both * f * f + dropped * f * (2 - both * f) for f in shares)
-    return ExpectedError(noise=noise, sampling=sampling / (n - empty) ** 2)
+    return ExpectedError(noise=noise, sampling=sampling / (n - empty) ** 2, claim=_CLAIM)
 
 
 def empty_hands(protocol: Shuffle) -> tuple[float, float]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -178,8 +178,6 @@ def _repetition(graph: Graph, walk: Any) -> float:
 # Eigenvalues of a dense matrix: about a second.
 MAX_USERS = 2000
 
-Weighted: TypeAlias = tuple[float, float, int]
-
 
 @predictions.register
 def _predict_ring_token(protocol: RingSum, values: npt.ArrayLike | None = None) -> ExpectedError:
@@ -211,17 +209,10 @@ def _secret_ring(protocol: SecretRingSum, values: npt.ArrayLike | None = None) -
 def _path(protocol: PathSum, values: npt.ArrayLike | None = None) -> ExpectedError:
     contributing = int(protocol.given.sum())
     noises = sum(len(path) for path in protocol.paths) + protocol.closing * protocol.tokens
-    uneven = protocol.given / contributing - 1.0 / protocol.n
-    if values is None:
-        sampling = (protocol.sensitivity / 2 * float(np.abs(uneven).sum())) ** 2
-    else:
-        sampling = float(((uneven @ party_values(values, protocol.n)) ** 2).sum())
-    columns = protocol.dimension if values is None else int(np.shape(party_values(values, protocol.n))[1])
-    return ExpectedError(
-        noise=_one_noise(protocol) * noises / contributing**2 * columns,
-        sampling=sampling,
-        rounding=_grid_error(protocol, protocol.given / contributing, values),
-    )
+    weights = protocol.given / contributing
+    columns = protocol.dimension if values is None else over_time(values, protocol.n).shape[2]
+    bias = _bias(protocol, weights, values)
+    return replace(bias, noise=_one_noise(protocol) * noises / contributing**2 * columns)
 
 
 def _one_noise(protocol: PathSum | WalkSum | GraphWalkSum) -> float:
@@ -229,15 +220,39 @@ def _one_noise(protocol: PathSum | WalkSum | GraphWalkSum) -> float:
     return protocol.sigma**2 if protocol.grid is None else protocol.variance * protocol.step**2
 
 
-def _grid_error(protocol: PathSum | WalkSum | GraphWalkSum, weights: FloatArray, values: npt.ArrayLike | None) -> float:
-    """What rounding to the grid moves the mean with these weights by, squared; at most (g/2)² per coordinate."""
-    if protocol.grid is None:
-        return 0.0
-    if values is None:
-        return protocol.dimension * protocol.step**2 / 4
-    data = over_time(values, protocol.n)
-    moved = protocol.step * walk_values(protocol, data) - data
-    return float((np.mean(np.einsum("u,pud->pd", weights, moved), axis=0) ** 2).sum())
+def _as_added(protocol: PathSum | WalkSum | GraphWalkSum | WalkHistogram, data: FloatArray) -> FloatArray:
+    """Values as a token adds them: on a grid, rounded."""
+    if isinstance(protocol, WalkHistogram) or protocol.grid is None:
+        return data
+    return np.asarray(protocol.step * walk_values(protocol, data), dtype=np.float64)
+
+
+def _bias(
+    protocol: PathSum | WalkSum | GraphWalkSum | WalkHistogram, weights: FloatArray, values: npt.ArrayLike | None
+) -> ExpectedError:
+    """How far the mean with these weights of what is added lies from the mean of the values, squared.
+
+    Without values uneven weights and rounding are taken at their worst at the same time; by at most g/2 per coordinate.
+    """
+    uneven = weights - 1.0 / protocol.n if np.ptp(weights) else np.zeros(protocol.n)
+    if values is not None:
+        data = over_time(values, protocol.n)
+        shares = _shares_of_time(protocol, len(data))
+        added = _as_added(protocol, data)
+        off = np.einsum("p,u,pud->d", shares, uneven, added) + np.einsum("p,pud->d", shares, added - data) / protocol.n
+        square = float((off**2).sum())
+        return ExpectedError(0.0, sampling=square) if uneven.any() else ExpectedError(0.0, rounding=square)
+    assert not isinstance(protocol, WalkHistogram)
+    away = protocol.sensitivity / 2 * float(np.abs(uneven).sum())
+    rounded = 0.0 if protocol.grid is None else math.sqrt(protocol.dimension) * protocol.step / 2
+    claim = Claim.UPPER if away and rounded else Claim.EXACT
+    return ExpectedError(0.0, sampling=away**2, rounding=(2 * away + rounded) * rounded, claim=claim)
+
+
+def _shares_of_time(protocol: PathSum | WalkSum | GraphWalkSum | WalkHistogram, periods: int) -> FloatArray:
+    if isinstance(protocol, PathSum):
+        return np.full(periods, 1 / periods)
+    return np.diff(-(-np.arange(periods + 1) * protocol.steps // periods)) / protocol.steps
 
 
 @predictions.register
@@ -248,31 +263,34 @@ def _predict_walk_token(protocol: WalkSum, values: npt.ArrayLike | None = None) 
             "is not predicted; leave the cap out, or simulate"
         )
     steps = protocol.steps * protocol.tokens
-    spread, bias, columns = _weighted(protocol, protocol.chances, values)
-    return ExpectedError(
-        noise=_one_noise(protocol) * columns / steps,
-        sampling=spread / steps + bias,
-        rounding=_grid_error(protocol, protocol.chances, values),
+    noise = _one_noise(protocol) * _columns(protocol, values) / steps
+    return _sampled(
+        _bias(protocol, protocol.chances, values), noise, _spread(protocol, protocol.chances, values) / steps, values
     )
 
 
-def _weighted(
+def _sampled(bias: ExpectedError, noise: float, luck: float, values: npt.ArrayLike | None) -> ExpectedError:
+    """With noise, and luck in who is visited, which is bounded where no values are given."""
+    claim = Claim.UPPER if values is None else bias.claim
+    return replace(bias, noise=noise, sampling=bias.sampling + luck, claim=claim)
+
+
+def _columns(protocol: WalkSum | GraphWalkSum, values: npt.ArrayLike | None) -> int:
+    return protocol.dimension if values is None else over_time(values, protocol.n).shape[2]
+
+
+def _spread(
     protocol: WalkSum | GraphWalkSum | WalkHistogram, weights: FloatArray, values: npt.ArrayLike | None
-) -> Weighted:
-    """For users visited in proportion to `weights`: the variance of one contribution, the squared bias, the columns."""
-    uneven = weights - 1.0 / protocol.n
+) -> float:
+    """The variance of one contribution of users that are visited in proportion to `weights`."""
     if values is None:
         assert not isinstance(protocol, WalkHistogram)
-        bias = (protocol.sensitivity / 2 * float(np.abs(uneven).sum())) ** 2 if np.ptp(weights) else 0.0
-        return protocol.sensitivity**2 / 4, bias, protocol.dimension
-    data = over_time(values, protocol.n)
-    length = (
-        np.diff(-(-np.arange(len(data) + 1) * protocol.steps // len(data))) / protocol.steps
-    )  # shares of the periods
+        wider = 0.0 if protocol.grid is None else math.sqrt(protocol.dimension) * protocol.step
+        return (protocol.sensitivity + wider) ** 2 / 4
+    data = _as_added(protocol, over_time(values, protocol.n))
     centre = np.einsum("u,pud->pd", weights, data)
-    spread = float(np.einsum("p,u,pud->", length, weights, (data - centre[:, None]) ** 2))
-    off = np.einsum("p,u,pud->d", length, uneven, data) if np.ptp(weights) else np.zeros(data.shape[2])
-    return spread, float((off**2).sum()), data.shape[2]
+    shares = _shares_of_time(protocol, len(data))
+    return float(np.einsum("p,u,pud->", shares, weights, (data - centre[:, None]) ** 2))
 
 
 def over_time(values: npt.ArrayLike, n: int) -> FloatArray:
@@ -289,19 +307,24 @@ def _graph_walk(protocol: GraphWalkSum, values: npt.ArrayLike | None = None) -> 
         raise Unsupported(f"contributions={protocol.contributions}: a capped walk on a graph has no public answer")
     steps = protocol.steps * protocol.tokens
     pi = np.asarray(protocol.stationary, dtype=np.float64)
-    spread, bias, columns = _weighted(protocol, pi, values)
     noises = (protocol.steps + protocol.closing) * protocol.tokens
-    periods = 1 if values is None else len(over_time(values, protocol.n))
-    return ExpectedError(
-        noise=_one_noise(protocol) * noises / steps**2 * columns,
-        sampling=spread * _correlation(protocol, pi, periods) / steps + bias,
-        rounding=_grid_error(protocol, pi, values),
-    )
+    noise = _one_noise(protocol) * noises / steps**2 * _columns(protocol, values)
+    bias, spread = _bias(protocol, pi, values), _spread(protocol, pi, values)
+    data = None if values is None else _as_added(protocol, over_time(values, protocol.n))
+    luck, claim = _correlated(protocol, pi, spread, data)
+    return replace(_sampled(bias, noise, luck / steps, values), claim=claim)
 
 
-def _correlation(protocol: GraphWalkSum | WalkHistogram, pi: FloatArray, periods: int) -> float:
-    """By how much the steps of a walk on a graph say the same: the variance of their mean over that of independent draws."""
-    n = protocol.n
+def _correlated(
+    protocol: GraphWalkSum | WalkHistogram, pi: FloatArray, spread: float, data: FloatArray | None
+) -> tuple[float, Claim]:
+    """The variance of the mean of a stationary walk, times its steps: exact for the values of one period, else at most.
+
+    A function f = Σ c_i ψ_i of the eigenfunctions has Σ c_i²·k(λ_i), k(λ) = (1 + λ)/(1 − λ) − 2λ(1 − λ^T)/(T(1 − λ)²), which grows
+    with λ (docs/proofs/token.md#token-error).
+    """
+    n, T = protocol.n, protocol.steps
+    periods = 1 if data is None else len(data)
     if n > MAX_USERS:
         raise Unsupported(f"the error of a walk needs the eigenvalues of {n} users; it is offered up to {MAX_USERS}")
     root = np.sqrt(pi)
@@ -310,8 +333,17 @@ def _correlation(protocol: GraphWalkSum | WalkHistogram, pi: FloatArray, periods
         raise Unsupported(
             "a walk along arrows is not reversible, and how much its steps say the same is not proved; simulate"
         )
-    eigenvalues = np.linalg.eigvalsh((symmetric + symmetric.T) / 2)[:-1] if n > 1 else np.zeros(1)
+    eigenvalues, vectors = np.linalg.eigh((symmetric + symmetric.T) / 2)
+    if n == 1:
+        return 0.0, Claim.EXACT
+    eigenvalues, vectors = np.minimum(eigenvalues[:-1], 1 - 1e-15), vectors[:, :-1]
+    k = (1 + eigenvalues) / (1 - eigenvalues) - 2 * eigenvalues * (1 - eigenvalues**T) / (T * (1 - eigenvalues) ** 2)
+    if data is not None and periods == 1:
+        parts = (vectors.T @ (root[:, None] * data[0])) ** 2
+        return float((k[:, None] * parts).sum()), Claim.EXACT
     second = float(eigenvalues[-1])
+    if periods == 1:
+        return spread * float(k[-1]), Claim.UPPER
     if periods > 1:
         second = float(np.abs(eigenvalues).max())
         if not second < 1 - 1e-12:
@@ -319,7 +351,7 @@ def _correlation(protocol: GraphWalkSum | WalkHistogram, pi: FloatArray, periods
                 "values over time on a graph whose two halves take turns (bipartite, simple walk): the error does "
                 "not shrink with the steps; take walk='metropolis', or one period"
             )
-    return (1 + second) / (1 - second)
+    return spread * (1 + second) / (1 - second), Claim.UPPER
 
 
 @predictions.register
@@ -335,20 +367,20 @@ def _ring_histogram(protocol: RingHistogram, values: npt.ArrayLike | None = None
 def _walk_histogram(protocol: WalkHistogram, values: npt.ArrayLike | None = None) -> ExpectedError:
     if protocol.contributions is not None:
         raise Unsupported(f"contributions={protocol.contributions}: with a cap the error is not predicted; simulate")
-    steps, periods = protocol.steps * protocol.tokens, 1
+    steps = protocol.steps * protocol.tokens
     pi = np.asarray(protocol.stationary, dtype=np.float64)
+    claim, data = Claim.EXACT, None
     if values is None:
-        unlike = 1 - 1 / protocol.domain
+        unlike, claim = 1 - 1 / protocol.domain, Claim.UPPER
         # the worst: who is visited too often holds one value, the others another
         bias = 2 * (np.abs(pi - 1.0 / protocol.n).sum() / 2) ** 2 if np.ptp(pi) else 0.0
     else:
-        labels = np.atleast_2d(np.asarray(values))
-        periods = len(labels)
-        unlike, bias, _ = _weighted(protocol, pi, np.eye(protocol.domain)[labels])
+        data = np.eye(protocol.domain)[np.atleast_2d(np.asarray(values))]
+        unlike, bias = _spread(protocol, pi, data), _bias(protocol, pi, data).sampling
     if protocol.network is not None:
-        unlike *= _correlation(protocol, pi, periods)
-    variance = steps * _answer_variance(protocol)
-    return ExpectedError(noise=_shares_variance(variance, protocol.gamma, steps), sampling=unlike / steps + float(bias))
+        unlike, claim = _correlated(protocol, pi, unlike, data)
+    noise = _shares_variance(steps * _answer_variance(protocol), protocol.gamma, steps)
+    return ExpectedError(noise=noise, sampling=unlike / steps + float(bias), claim=claim)
 
 
 def _answer_variance(protocol: RingHistogram | WalkHistogram) -> float:

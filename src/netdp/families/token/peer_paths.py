@@ -32,6 +32,7 @@ class PeerWalkLosses(Hindsight):
     """The paths of a run, and ε of what each party learned about each other one, the path being known."""
 
     key: ClassVar[str] = "walked"
+    holds_if: ClassVar[str] = "if where tokens went did not depend on what anybody saw"
 
     roster: tuple[int, ...]
     transcript: TokenTranscript
@@ -60,6 +61,7 @@ class PeerWalkLosses(Hindsight):
             "visits": {"fewest": min(self.visits), "most": max(self.visits)},
             "most_skipped": self.most_skipped,
             "skips": self.skips,
+            "holds": self.holds_if,
         }
         if self.epsilons is not None:
             found = self.epsilons[~np.isnan(self.epsilons)]

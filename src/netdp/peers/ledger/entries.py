@@ -55,6 +55,7 @@ import base64
 import binascii
 import hashlib
 import json
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -67,9 +68,10 @@ from netdp.peers.ledger.losses import NO_BOUND, check_loss, equal_together, is_c
 from netdp.privacy.curve import Curve
 from netdp.privacy.filters import Odometer
 from netdp.privacy.guarantee import Unit
+from netdp.privacy.wording import readable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 START = hashlib.sha256(b"netdp ledger 1").digest()
 """The hash before the first row."""
@@ -341,6 +343,41 @@ def spent(entries: Iterable[Entry], against: int | str, unit: Unit | str, delta:
     for loss, times in losses(known, against, unit):
         odometer.spend(loss, times, foreseen=foreseen)
     return SpentEpsilon(max(odometer.epsilon, fixed), fixed)
+
+
+def spent_by_size(entries: Iterable[Entry], sizes: Iterable[int], unit: Unit | str, delta: float) -> dict[str, Any]:
+    """What any so many parties learned from a whole ledger, both ways to count, as plain values; infinite: no bound."""
+    known = list(entries)
+    both = {str(k): spent(known, k, unit, delta) for k in sizes}
+    return {
+        "entries": len(in_force(known)),
+        "delta": delta,
+        "unit": str(unit),
+        "epsilon": {k: one.epsilon for k, one in both.items()},
+        "fixed": {k: one.fixed for k, one in both.items()},
+    }
+
+
+def spent_lines(told: Mapping[str, Any], who: Callable[[int], str], promised: Mapping[str, float]) -> list[str]:
+    """What `spent_by_size` found, as a table of at most 80 columns; `promised` by size, where a study states it.
+
+    >>> told = {"epsilon": {"1": 0.5101, "2": math.inf}, "fixed": {"1": 0.476, "2": math.inf}}
+    >>> for line in spent_lines(told, lambda k: f"any {k} parties", {"2": 1.0}):
+    ...     print(line)
+                                  whatever was    if all had been
+                                        chosen   fixed beforehand
+      any 1 parties                      0.511              0.476
+      any 2 parties                   no bound           no bound   promised 1
+    """
+
+    def cell(value: float) -> str:
+        return readable(value) if math.isfinite(value) else "no bound"
+
+    lines = [f"{'':<28}{'whatever was':>14}{'if all had been':>19}", f"{'':<28}{'chosen':>14}{'fixed beforehand':>19}"]
+    for k, epsilon in told["epsilon"].items():
+        beside = f"   promised {promised[k]:g}" if k in promised else ""
+        lines.append(f"  {who(int(k)):<26}{cell(epsilon):>14}{cell(told['fixed'][k]):>19}{beside}")
+    return lines
 
 
 def observers(entries: Iterable[Entry]) -> list[str]:

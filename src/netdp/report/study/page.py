@@ -126,7 +126,9 @@ def _happened(said: Facts) -> dict[str, Any]:
         cost = found["spent"].get(str(row["colluders"]))
         if cost is not None:
             shown = cost if isinstance(cost, str) else loss(cost, limit)
-            spent.append([capital(row["who"]), loss(float(row["epsilon"]), limit), shown])
+            both = found["ledgers"][str(row["colluders"])]
+            whole = [one if isinstance(one, str) else readable(one) for one in (both["epsilon"], both["fixed"])]
+            spent.append([capital(row["who"]), loss(float(row["epsilon"]), limit), shown, *whole])
             coarse |= row["promised"] is None and not isinstance(cost, str) and cost > float(row["epsilon"])
     ledgers = [
         [
@@ -167,8 +169,8 @@ def _run_in_short(said: Facts) -> str:
     if spent is not None and not isinstance(spent, str):
         against = f"at δ = {small(terms['delta'])} to {who(said, terms['colluders'])}"
         # how many attempts it takes may be decided by somebody who has seen an answer
-        out += " Had its attempts been fixed beforehand: ε = " if found["attempts_allowed"] > 1 else " Spent: ε = "
-        out += f"{loss(spent, terms['epsilon'])} {against}; promised {terms['epsilon']:g}."
+        out += f" If all had been fixed beforehand, it cost ε = {loss(spent, terms['epsilon'])} {against}; promised "
+        out += f"{terms['epsilon']:g}, whatever was chosen."
     return out
 
 

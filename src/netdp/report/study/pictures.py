@@ -62,7 +62,7 @@ def loss_chart(said: Mapping[str, Any]) -> str:
             "certified</title></circle>"
         )
     for k, e in spent:
-        body.append(_square(x(k), y(e), f"{k + extra} together: ε = {readable(e)}, spent"))
+        body.append(_square(x(k), y(e), f"{k + extra} together: ε = {readable(e)}, if all had been fixed beforehand"))
     body.append(_diamond(x(aim[0]), y(aim[1]), f"promised: at most {terms['epsilon']:g}"))
     body.append(_legend(bool(spent)))
     who = "parties, besides the curator," if extra else "parties"
@@ -86,7 +86,9 @@ def _legend(spent: bool) -> str:
         f'{_diamond(_LEFT + 235, 18)}<text x="{_LEFT + 249}" y="22">promised</text>',
     ]
     if spent:
-        parts.append(f'{_square(_LEFT + 370, 18)}<text x="{_LEFT + 384}" y="22">really spent, by the ledgers</text>')
+        parts.append(
+            f'{_square(_LEFT + 370, 18)}<text x="{_LEFT + 384}" y="22">spent, if all had been fixed beforehand</text>'
+        )
     return "".join(parts)
 
 

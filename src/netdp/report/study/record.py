@@ -29,7 +29,7 @@ from pydantic import BaseModel, BeforeValidator, ValidationError
 from netdp.audit.findings import Audit, Verdict
 from netdp.errors import FileFormatError, InvalidValue, NetdpError
 from netdp.peers.identity import Card
-from netdp.peers.ledger.entries import CORRECTS, LedgerBroken, total
+from netdp.peers.ledger.entries import CORRECTS, LedgerBroken, spent, total
 from netdp.peers.ledger.store import Store
 from netdp.peers.status import look
 from netdp.peers.study.digest import identity_of, terms_of
@@ -255,12 +255,13 @@ def happened(study: Study, folder: Path, sizes: Iterable[int], *, with_answer: b
             f"{folder} holds the ledger of no party of the study {study.name!r}; give the folder of its run"
         )
     told: dict[str, dict[str, Any]] = {}
+    whole: dict[str, list[Entry]] = {}
     read: dict[str, list[Entry]] = {}
     answers: dict[str, dict[str, Any]] = {}
     for name, home in homes.items():
         told[name], entries, result = _party(study, name, home)
         if entries is not None:
-            read[name] = entries
+            whole[name], read[name] = entries, _of(study, entries)
         if result is not None:
             answers[name] = result
     if not any(read.values()) and not answers:
@@ -277,6 +278,7 @@ def happened(study: Study, folder: Path, sizes: Iterable[int], *, with_answer: b
         "began": times[0] if times else None,
         "ended": times[-1] if times else None,
         "spent": _spent(study, read, sizes),
+        "ledgers": _ledgers(study, whole, sizes),
         "published": max((one["published"] for one in told.values()), default=0),
         "attempts_allowed": study.privacy.attempts,
         "answered": sorted(answers, key=study.index),
@@ -312,7 +314,7 @@ def _card(home: Path) -> Card:
 
 
 def _party(study: Study, name: str, home: Path) -> tuple[dict[str, Any], list[Entry] | None, dict[str, Any] | None]:
-    """What is told of one participant, its entries of this study if the ledger is in order, and its outcome if it has one."""
+    """What is told of one participant, all its entries if the ledger is in order, and its outcome if it has one."""
     out: dict[str, Any] = {
         "ledger": "in order",
         "problem": None,
@@ -328,11 +330,12 @@ def _party(study: Study, name: str, home: Path) -> tuple[dict[str, Any], list[En
         card = _card(home)
         with Store.open(home / _DATABASE, read_only=True) as store:
             checked = store.verify(card)
-            entries, result = store.entries_of(study.hash), store.result(study.hash)
+            whole, result = store.entries(), store.result(study.hash)
     except LedgerBroken as problem:
         return out | {"ledger": "BROKEN", "problem": str(problem)}, None, None
     except (NetdpError, OSError) as problem:
         return out | {"ledger": "cannot be read", "problem": str(problem)}, None, None
+    entries = _of(study, whole)
     out |= {
         "rows": checked.rows,
         "signed": checked.signed,
@@ -345,11 +348,14 @@ def _party(study: Study, name: str, home: Path) -> tuple[dict[str, Any], list[En
         )
     if any(not seam.complete for seam in checked.seams):
         out["problem"] = "restored from a backup: what was spent in between may be missing"
-    return out, entries, result if result is not None and result.get("ok") else None
+    return out, whole, result if result is not None and result.get("ok") else None
 
 
 def _spent(study: Study, read: dict[str, list[Entry]], sizes: Iterable[int]) -> dict[str, float | str]:
-    """ε that any so many learned about any party whose ledger was read, at most; "no bound" where the ledgers state none."""
+    """ε that any so many learned from this study about any party whose ledger was read, had its attempts been fixed beforehand.
+
+    "no bound" where the ledgers state none.
+    """
     delta, unit = study.privacy.delta, str(study.task.unit)
     owners = [entries for name, entries in read.items() if name in study.names]  # a curator has no data
     found: dict[str, float | str] = {}
@@ -359,3 +365,19 @@ def _spent(study: Study, read: dict[str, list[Entry]], sizes: Iterable[int]) -> 
         worst = max(float(total(entries, against, unit).epsilon(delta)) for entries in owners)
         found[str(size)] = worst if math.isfinite(worst) else "no bound"
     return found
+
+
+def _ledgers(study: Study, whole: dict[str, list[Entry]], sizes: Iterable[int]) -> dict[str, dict[str, float | str]]:
+    """The same of whole ledgers, other studies included, the most of all that were read: whatever was chosen, and if fixed."""
+    delta, unit = study.privacy.delta, str(study.task.unit)
+    owners = [entries for name, entries in whole.items() if name in study.names]
+    found: dict[str, dict[str, float | str]] = {}
+    for size in sizes if owners else ():
+        both = [spent(entries, size + study.running.has_curator, unit, delta) for entries in owners]
+        most = {"epsilon": max(one.epsilon for one in both), "fixed": max(one.fixed for one in both)}
+        found[str(size)] = {way: value if math.isfinite(value) else "no bound" for way, value in most.items()}
+    return found
+
+
+def _of(study: Study, entries: Iterable[Entry]) -> list[Entry]:
+    return [entry for entry in entries if entry.study == study.hash.hex()]

@@ -126,7 +126,7 @@ export function ledger(element, story, chosen, now) {
     }
     const unit = study.unit === "record" ? "one record" : "all data of a party";
     const claim = story.first.claim ? `claim: ${story.first.claim}` : "upper bounds";
-    const note = `${claim}; δ = ${study.delta.toExponential()}; about ${unit}. From ${plural(sound.length, "ledger", "ledgers")}${now ? "" : ", as they stand now"}; the mark is what was promised.`;
+    const note = `${claim}; δ = ${study.delta.toExponential()}; about ${unit}. From ${plural(sound.length, "ledger", "ledgers")}${now ? "" : ", as they stand now"}; the mark is what was promised. If all had been fixed beforehand; netdp ledger show has the number that holds whatever was chosen.`;
     return [...head, ...rows, h("p", { class: "faint watch-note" }, note), assumptions(story)];
   });
 }
