@@ -104,13 +104,17 @@ def colours(panel: Panel) -> list[str]:
     return out
 
 
+KINDS = ("pdf", "svg", "png")
+"""Each figure is written as all of these."""
+
+
 def pictures(result: Result, title: str) -> dict[str, bytes]:
     """The panels of a result as a PDF, an SVG and a PNG; empty if it has none."""
     if not result.panels:
         return {}
     needs_matplotlib()
     figure = drawn(result)
-    return {kind: figure.rendered(kind, 200, title) for kind in ("pdf", "svg", "png")}
+    return {kind: figure.rendered(kind, 200, title) for kind in KINDS}
 
 
 def drawn(result: Result) -> Picture:
