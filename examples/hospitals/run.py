@@ -44,7 +44,7 @@ MOST = 25_000
 EPSILON, DELTA = 1.0, 1e-6
 """What all of it together may reveal about any patient, at most, to any one of the other hospitals."""
 PLANNED = 0.95 * EPSILON
-"""What the two studies are planned for. A policy's limit holds whatever is chosen after looking, which takes up to 5 % more of it."""
+"""What the two studies are planned for. A limit holds whatever is chosen after looking, which takes up to 5 % more."""
 POLICY = f"""\
 # What this hospital allows, over all studies that it ever joins.
 delta = {DELTA!r}
