@@ -43,8 +43,6 @@ MOST = 25_000
 """No hospital has more patients, as everybody knows."""
 EPSILON, DELTA = 1.0, 1e-6
 """What all of it together may reveal about any patient, at most, to any one of the other hospitals."""
-PLANNED = 0.95 * EPSILON
-"""What the two studies are planned for. A limit holds whatever is chosen after looking, which takes up to 5 % more."""
 POLICY = f"""\
 # What this hospital allows, over all studies that it ever joins.
 delta = {DELTA!r}
@@ -129,7 +127,7 @@ def main(folder: Path) -> None:
     for name in HOSPITALS:
         (homes / name).mkdir(mode=0o700, parents=True)
         (homes / name / "policy.toml").write_text(POLICY, "utf-8")
-    who = ("--parties", names, "--max-records", str(MOST), "--total", f"{PLANNED:g}", "--delta", f"{DELTA:g}")
+    who = ("--parties", names, "--max-records", str(MOST), "--total", f"{EPSILON:g}", "--delta", f"{DELTA:g}")
     first, found, scaled, second = (
         folder / name for name in ("scaling.toml", "scaling.json", "scaled.toml", "study.toml")
     )

@@ -21,7 +21,7 @@ from netdp.learn.scaling import by_bounds
 from netdp.models.card import card_text
 from netdp.models.files import save_model
 from netdp.models.schema import Column, Schema, moment_length, moments
-from netdp.peers.ledger.entries import entry_of, total
+from netdp.peers.ledger.entries import entry_of, losses, total
 from netdp.peers.records import Misfit
 from netdp.peers.study import ScalingTask, Study, Training
 from netdp.peers.study.files import read_answer, read_schema, scaled_by
@@ -37,6 +37,7 @@ from netdp.peers.study.planning import (
 from netdp.peers.study.progress import about
 from netdp.peers.study.scaling import Scaled
 from netdp.peers.study.task import Task
+from netdp.privacy.filters import limit_admits
 from netdp.protocols.accounting import account
 
 sys.path.append(str(Path(__file__).parents[1]))
@@ -292,13 +293,17 @@ def test_a_result_may_not_smuggle_in_what_a_schema_would_refuse(schema, answer):
 # ── the second study, and both together ───────────────────────────────────────────────────────────────────────────────
 
 
-def test_both_together_keep_the_promise_as_the_ledger_adds_them_up(first, second):
+def test_both_together_fit_a_limit_of_what_they_promise(first, second):
     task = second.task
     assert task.scaled is not None
     entries = [entry_of(first, 1, range(5), 0), entry_of(second, 1, range(5), 0)]
-    ledger = float(total(entries, 1, "record").epsilon(1e-6))
-    assert ledger == pytest.approx(total_epsilon(second), rel=1e-9)
-    assert 0.995 < ledger <= 1.0
+    losses_of_both = losses(entries, 1, "record")
+    limit = total_epsilon(second)
+    assert 0.995 < limit <= 1.0
+    assert limit_admits(losses_of_both, limit, 1e-6)
+    assert not limit_admits(losses_of_both, 0.998 * limit, 1e-6)
+    ledger = float(total(entries, 1, "record").epsilon(1e-6))  # if both had been fixed beforehand
+    assert 0.9 < ledger < limit
     gaussian = float(composed(second.protocol(), [first.protocol()], 1).epsilon(1e-6))  # the estimators' accountant
     assert gaussian == pytest.approx(ledger, rel=2e-3)
     assert first.check_promise() <= scaling_epsilon(1.0, 1e-6) < second.check_promise() < ledger

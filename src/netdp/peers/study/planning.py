@@ -6,12 +6,13 @@ from what the file states.
 
 **Two studies with one budget.** The first finds centre and scale of the columns, the second trains on columns scaled by it.
 What a coalition has seen in the end is the noisy sum of the first study and the noisy sums of the second, which depend on the
-first one's answer: an adaptive composition, docs/proofs/learning.md#scaling-on-peers. The ledger adds both up as it adds up any two
-studies (`netdp.peers.ledger.losses.together`); here the same is done beforehand, so that both together keep one promise:
+first one's answer: an adaptive composition, docs/proofs/learning.md#scaling-on-peers. Whether there is a second study, and of what
+size, may be chosen after looking at the first; so a party's limit is a filter (`netdp.privacy.Filter`), and here the same is asked
+beforehand: both together fit a limit of (ε, δ):
 
     μ² of (ε, δ)  =  share · μ²   the scaling: ε₁ at δ         (1 − share) · μ²   the training: a first guess of ε₂ at δ
 
-and ε₂ is lowered until the loss of both, added up as a ledger does it, is at most ε at δ. Only this last figure is stated.
+and ε₂ is lowered until the smallest limit that admits both is at most ε at δ. Only this last figure is stated.
 
 **Whose word it is.** What the first study cost is computed from what the second states of it. A party that took part holds its
 entry, and its peer refuses a training that states less (`check_paid`). A party whose ledger holds no entry of the study that is
@@ -37,13 +38,13 @@ from netdp.numerics.arrays import rounded_down, rounded_up
 from netdp.peers.events import Sentence, Statement
 from netdp.peers.kinds import RUNNING, Wish
 from netdp.peers.ledger.entries import Entry, total
-from netdp.peers.ledger.losses import seen, together
+from netdp.peers.ledger.losses import equal_together, seen
 from netdp.peers.records import Misfit
 from netdp.peers.study.scaling import ScalingTask
 from netdp.peers.study.sections import Privacy, is_fixed
 from netdp.peers.study.study import Study
 from netdp.peers.study.training import AnyTask, Training
-from netdp.privacy.curve import Curve
+from netdp.privacy.filters import least_limit
 from netdp.privacy.gaussian import gaussian_epsilon, gaussian_mu
 
 SHARE = 0.1
@@ -98,18 +99,13 @@ def plan_training_after(
     )
 
 
-def total_curve(study: Study, colluders: int | None = None) -> Curve:
-    """The loss of a training and of the study that scaled its columns, to any so many parties together, as a ledger adds it up."""
+def total_epsilon(study: Study, colluders: int | None = None) -> float:
+    """The smallest limit at the study's δ that admits a training and the study that scaled its columns, against so many parties."""
     task, against = study.task, study.privacy.colluders if colluders is None else colluders
     if not isinstance(task, Training) or task.scaled is None:
         raise InvalidValue(f"the study {study.name!r} names no scaling study; its own promise is all there is")
     own = seen(study.running.loss(tuple(range(study.n)), 0), study.names, study.names[0], against)
-    return together([*task.scaled.releases(task.ranged, against), own])
-
-
-def total_epsilon(study: Study, colluders: int | None = None) -> float:
-    """The same at the study's δ."""
-    return float(total_curve(study, colluders).epsilon(study.privacy.delta))
+    return least_limit(equal_together([*task.scaled.releases(task.ranged, against), own]), study.privacy.delta)
 
 
 def scaled_facts(study: Study) -> dict[str, Any] | None:
