@@ -32,9 +32,6 @@ TABLES |= {"graph-walk-sum"}
 """Kinds whose losses are tables with points of their own, read along chords."""
 
 ALLOWED = {
-    # bounds by different theorems, which no formula orders: of the curator alone, and with users
-    ("shuffle", "superset of observers"): 0.1,
-    ("faulty-shuffle", "superset of observers"): 0.1,
     # local DP takes σ where a hop adds less
     ("ring-sum", "network is at most local"): np.inf,
 }

@@ -22,12 +22,14 @@ import numpy.typing as npt
 
 from netdp.families.shuffle.account.hiding import groups
 from netdp.families.shuffle.account.mixing import one_digit_up
+from netdp.families.shuffle.account.nested import MOST_USERS, least, no_less_than_parts
 from netdp.families.shuffle.account.randomizer import Randomizer
-from netdp.families.shuffle.account.shuffling import REFERENCES, statements
+from netdp.families.shuffle.account.shuffling import REFERENCES, Part, curves, mixed_components, statements
 from netdp.families.shuffle.protocol import FaultyShuffle, RelayedShuffle, Shuffle
 from netdp.graphs.certificate import RETURNS_FAILURE
 from netdp.numerics.arrays import UNIT, FloatArray, Progress
 from netdp.privacy.clones import Heap
+from netdp.privacy.curve import Curve
 from netdp.privacy.curves import SharedCurve
 from netdp.privacy.guarantee import Adjacency, Claim, Guarantee
 from netdp.privacy.observers import Found, Observers
@@ -130,9 +132,15 @@ def against_coalition(protocol: Shuffle, members: tuple[int, ...], progress: Pro
     choices = list(hide(protocol, members, progress))
     # one draw of coins for every component
     failure = sum({int(hiding.users[0]): hiding.failure for hiding in choices}.values())
+
+    def bound(part: tuple[int, ...]) -> Curve:
+        if not part:
+            return curator_curve(protocol, mixed_components(protocol))
+        return coalition_curve(protocol, part, choices if part == members else list(hide(protocol, part)))
+
     sure = "the bounds on the walk's returns rest on the accountant's own coins: wrong with probability < "
     return Guarantee(
-        curve=coalition_curve(protocol, members, choices),
+        curve=no_less_than_parts(protocol.n, members, bound),
         adjacency=Adjacency.REPLACE,
         claim=Claim.UPPER,
         assumptions=(
@@ -142,6 +150,14 @@ def against_coalition(protocol: Shuffle, members: tuple[int, ...], progress: Pro
         ),
         references=REFERENCES,
     )
+
+
+def curator_curve(protocol: Shuffle, parts: list[Part]) -> Curve:
+    """What the curator alone learns: how far reports have mixed says, or, on small graphs, the bound for colluders without any."""
+    known = curves(protocol, parts)
+    if protocol.n > MOST_USERS:
+        return known
+    return least(protocol.n, known, coalition_curve(protocol, (), list(hide(protocol, ()))))
 
 
 def hide(protocol: Shuffle, members: tuple[int, ...], progress: Progress | None = None) -> Iterator[CoalitionHiding]:

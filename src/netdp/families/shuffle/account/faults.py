@@ -28,6 +28,7 @@ from netdp.families.shuffle.account.hiding import (
     thinned,
 )
 from netdp.families.shuffle.account.mixing import failure_words
+from netdp.families.shuffle.account.nested import no_less_than_parts
 from netdp.families.shuffle.account.randomizer import Randomizer
 from netdp.families.shuffle.account.shuffling import (
     ENCRYPTED,
@@ -42,6 +43,7 @@ from netdp.graphs.graph import Graph
 from netdp.mechanisms.base import IDEAL_DRAWS
 from netdp.numerics.arrays import UNIT, FloatArray, Progress
 from netdp.privacy.clones import Heap
+from netdp.privacy.curve import Curve
 from netdp.privacy.guarantee import Adjacency, Claim, Guarantee
 from netdp.privacy.profile import ProfileCurve
 from netdp.protocols.table import certified
@@ -172,9 +174,9 @@ def _faulty(
     members = curator_and(protocol.network, observers)
     if transcript is not None:
         pattern = protocol.checked(transcript)
-        return _stated(protocol, members, given(protocol, pattern, members, progress), "who was away is public")
+        return _stated(protocol, members, _nested(protocol, pattern, members, progress), "who was away is public")
     if not (protocol.outages or protocol.crashes) and feasible(protocol):  # nothing is left to chance
-        return _stated(protocol, members, given(protocol, None, members, progress), "nobody is away")
+        return _stated(protocol, members, _nested(protocol, None, members, progress), "nobody is away")
     drawn = "users are away independently of each other and of other rounds, at the rate stated; who was away is public"
     if members:
         return _stated(protocol, members, None, drawn)
@@ -184,10 +186,19 @@ def _faulty(
     return _stated(protocol, members, curve, drawn, failure_words(failure(protocol)))
 
 
+def _nested(
+    protocol: FaultyShuffle, pattern: FaultPattern | None, members: tuple[int, ...], progress: Progress | None
+) -> Curve:
+    """What is given, and no less than what a part of the coalition is bounded by."""
+    return no_less_than_parts(
+        protocol.n, members, lambda part: given(protocol, pattern, part, progress if part == members else None)
+    )
+
+
 def _stated(
     protocol: FaultyShuffle,
     members: tuple[int, ...],
-    curve: ProfileCurve | None,
+    curve: Curve | None,
     pattern: str,
     more: tuple[str, ...] = (),
 ) -> Guarantee:

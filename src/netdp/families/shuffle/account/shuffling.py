@@ -422,14 +422,14 @@ UNWATCHED = (
 
 @certified.register
 def _shuffle(protocol: Shuffle, observers: Any, *, progress: Progress | None = None) -> Guarantee:
+    from netdp.families.shuffle.coalitions import against_coalition, curator_curve
+
     members = curator_and(protocol.graph, observers)
     if members:
-        from netdp.families.shuffle.coalitions import against_coalition
-
         return against_coalition(protocol, members, progress)
     parts = mixed_components(protocol)
     _refuse_if_idle(parts)
-    return curator_statement(protocol, sum(part.mixed.failure for part in parts), curves(protocol, parts))
+    return curator_statement(protocol, sum(part.mixed.failure for part in parts), curator_curve(protocol, parts))
 
 
 def curator_statement(protocol: Shuffle, failure: float, curve: Curve) -> Guarantee:
