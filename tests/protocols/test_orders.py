@@ -27,16 +27,13 @@ from netdp.protocols.calibration import calibrate
 CLOSE = 1e-9
 """Relative, of ε: what rounding may do."""
 
-TABLES = {"path-sum", "ring-histogram", "ring-sum", "secret-ring-sum", "walk-descent", "walk-histogram", "walk-sum"}
-TABLES |= {"graph-walk-sum"}
+TABLES = {"graph-walk-sum", "ring-histogram", "secret-ring-sum", "walk-descent", "walk-histogram", "walk-sum"}
 """Kinds whose losses are tables with points of their own, read along chords."""
 
 ALLOWED = {
     # bounds by different theorems, which no formula orders: of the curator alone, and with users
     ("shuffle", "superset of observers"): 0.1,
     ("faulty-shuffle", "superset of observers"): 0.1,
-    # local DP takes σ where a hop adds less
-    ("ring-sum", "network is at most local"): np.inf,
 }
 """What is allowed beyond `CLOSE`, and why."""
 

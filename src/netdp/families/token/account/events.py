@@ -20,8 +20,9 @@ import numpy as np
 
 from netdp.numerics.arrays import FloatArray, frozen
 from netdp.numerics.binomial import beyond, visits
+from netdp.privacy.curve import Curve
 from netdp.privacy.gaussian_kernels import mean_delta
-from netdp.privacy.profile import ProfileCurve, composed
+from netdp.privacy.profile import Formula, PerCurve, ProfileCurve, composed
 
 Profile = Callable[[FloatArray], FloatArray]
 
@@ -117,6 +118,19 @@ def compose_events(events: Sequence[Event], extra: float = 0.0) -> ProfileCurve:
         return ProfileCurve([0.0], [min(extra, 1.0)])
     step = grid_step(events)
     return more_delta(composed([(event.curve(step), event.times) for event in events], step), extra)
+
+
+def read_off(curve: ProfileCurve) -> Formula:
+    """δ at any ε of each of these curves, by number: its formula, or its chords."""
+    if curve.formula is not None:
+        return curve.formula
+    return PerCurve(tuple(curve.entry(i).delta for i in range(curve.shape[0])) if curve.shape else (curve.delta,))
+
+
+def side_by_side(curves: Sequence[Curve], epsilon: FloatArray) -> ProfileCurve:
+    """Several curves as rows of one table at these ε; between them δ and ε are read off the curves themselves."""
+    table = np.minimum.accumulate(np.stack([np.asarray(curve.delta(epsilon)) for curve in curves]), axis=1)
+    return ProfileCurve(epsilon, table, PerCurve(tuple(curve.delta for curve in curves)))
 
 
 def more_delta(curve: ProfileCurve, extra: float) -> ProfileCurve:
