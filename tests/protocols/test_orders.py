@@ -27,9 +27,6 @@ from netdp.protocols.calibration import calibrate
 CLOSE = 1e-9
 """Relative, of ε: what rounding may do."""
 
-TABLES = {"graph-walk-sum", "ring-histogram", "secret-ring-sum", "walk-descent", "walk-histogram", "walk-sum"}
-"""Kinds whose losses are tables with points of their own, read along chords."""
-
 ALLOWED = {
     # bounds by different theorems, which no formula orders: of the curator alone, and with users
     ("shuffle", "superset of observers"): 0.1,
@@ -40,7 +37,7 @@ ALLOWED = {
 
 def allowed(kind, relation):
     """By how much of ε a relation may be off."""
-    return ALLOWED.get((kind, relation), 1e-2 if kind in TABLES and relation != "calibrated" else 0.0)
+    return ALLOWED.get((kind, relation), 0.0)
 
 
 FEW = {
