@@ -383,7 +383,7 @@ def test_tokens():
 def test_a_limit_gives_up_the_secrecy_of_the_path():
     free = WalkSum(100, 1000, 4.0, sender="hidden")
     curves = [eps_of(free.replace(contributions=most)) for most in (1, 3, 8, 1000)]
-    assert curves == sorted(curves)
+    assert all(less <= more * (1 + 1e-9) for less, more in itertools.pairwise(curves))
     # with a limit that is never reached the bounds that tell the path are left, and the secret ones are out
     assert eps_of(free) < curves[0]
     told = [bound.__name__ for bound in walk.sum_bounds(free.replace(contributions=1000))]

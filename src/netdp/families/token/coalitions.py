@@ -32,7 +32,16 @@ from netdp.privacy.guarantee import Adjacency, Claim, Guarantee
 from netdp.privacy.observers import Found, Observers, entry
 from netdp.privacy.profile import ProfileCurve
 from netdp.protocols.alternatives import local
-from netdp.protocols.coalitions import WorstCoalition, accountant, affordable, coalitions_of, found_in, general, try_all
+from netdp.protocols.coalitions import (
+    LargestCurve,
+    WorstCoalition,
+    accountant,
+    affordable,
+    coalitions_of,
+    found_in,
+    general,
+    try_all,
+)
 from netdp.protocols.table import certified, coalitions
 from netdp.protocols.views import observer_set
 
@@ -266,8 +275,7 @@ def _on_graph(
     if colluders == 1 and alike and graph.n <= _ALIKE_UP_TO:  # one observer stands for all, and so do its targets
         one = certified(protocol, (0,), **options)
         about = int(np.nanargmax(np.asarray(one.epsilon(1e-6))))
-        table: Any = one.curve
-        most = ProfileCurve(table.epsilons, np.nanmax(table.deltas, axis=0))
+        most = LargestCurve([one.curve], whole=True)
         return _with_reference(one, curve=most, factor=None, found=found_in(one, (0,), about))
     if colluders == 1 and graph.n**2 * protocol.steps <= _SINGLES:
         return _with_reference(

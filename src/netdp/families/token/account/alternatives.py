@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from netdp.families.token.account.events import Event, Shift, block, compose_events, least, mixture
+from netdp.families.token.account.events import Event, Shift, block, compose_events, least, mixture, side_by_side
 from netdp.families.token.account.graph_walk import histogram_visits, visits_profile
 from netdp.families.token.account.grid import on_the_grid, published_rounds
 from netdp.families.token.account.path import curator_profile, laplace_profile, scale_of
@@ -67,8 +67,7 @@ def _local_ring(protocol: RingSum) -> Guarantee:
     if all(isinstance(one, GaussianCurve) for one in losses):
         return said(GaussianCurve(np.array([float(one.mu) for one in losses])[which.ravel()]), how, Claim.EXACT)  # type: ignore[attr-defined]
     points = np.unique(np.concatenate([one.epsilons for one in losses]))  # type: ignore[attr-defined]
-    table = np.minimum.accumulate(np.stack([np.asarray(one.delta(points)) for one in losses]), axis=1)
-    return said(SharedCurve(ProfileCurve(points, table), which.ravel()), how)
+    return said(SharedCurve(side_by_side(losses, points), which.ravel()), how)
 
 
 @curator.register

@@ -20,8 +20,9 @@ import numpy as np
 
 from netdp.numerics.arrays import FloatArray, frozen
 from netdp.numerics.binomial import beyond, visits
+from netdp.privacy.curve import Curve
 from netdp.privacy.gaussian_kernels import mean_delta
-from netdp.privacy.profile import ProfileCurve, composed
+from netdp.privacy.profile import Formula, PerCurve, ProfileCurve, composed
 
 Profile = Callable[[FloatArray], FloatArray]
 
@@ -95,8 +96,11 @@ class Event:
         """The profile at points fine against the grid and against their own size; chords in between lie above it."""
         count = max(2, math.ceil(_PER_E * math.log(max(2.0, 2 * self.reach / step))))
         eps = np.concatenate([[0.0], np.geomspace(min(step / 2, self.reach / 2), self.reach, count)])
-        delta = np.minimum(np.asarray(self.profile(eps)) * (1 + 1e-12), 1.0)
-        return ProfileCurve(eps, np.minimum.accumulate(delta))
+        return ProfileCurve(eps, np.minimum.accumulate(self.bound(eps)), PerCurve((self.bound,)))
+
+    def bound(self, eps: FloatArray) -> FloatArray:
+        """The profile of one occurrence, rounded up."""
+        return np.asarray(np.minimum(np.asarray(self.profile(eps)) * (1 + 1e-12), 1.0))
 
 
 def _variance(loss: FloatArray, mass: FloatArray) -> float:
@@ -116,12 +120,31 @@ def compose_events(events: Sequence[Event], extra: float = 0.0) -> ProfileCurve:
     if not events:
         return ProfileCurve([0.0], [min(extra, 1.0)])
     step = grid_step(events)
+    if len(events) == 1 and events[0].times == 1:
+        return more_delta(events[0].curve(step), extra)
     return more_delta(composed([(event.curve(step), event.times) for event in events], step), extra)
+
+
+def read_off(curve: ProfileCurve) -> Formula:
+    """δ at any ε of each of these curves, by number: its formula, or its chords."""
+    if curve.formula is not None:
+        return curve.formula
+    return PerCurve(tuple(curve.entry(i).delta for i in range(curve.shape[0])) if curve.shape else (curve.delta,))
+
+
+def side_by_side(curves: Sequence[Curve], epsilon: FloatArray) -> ProfileCurve:
+    """Several curves as rows of one table at these ε; between them δ and ε are read off the curves themselves."""
+    table = np.minimum.accumulate(np.stack([np.asarray(curve.delta(epsilon)) for curve in curves]), axis=1)
+    return ProfileCurve(epsilon, table, PerCurve(tuple(curve.delta for curve in curves)))
 
 
 def more_delta(curve: ProfileCurve, extra: float) -> ProfileCurve:
     """The same with `extra` added to every δ."""
-    return ProfileCurve(curve.epsilons, np.minimum(curve.deltas + extra, 1.0)) if extra else curve
+    if not extra:
+        return curve
+    bounds = curve.formula
+    formula = None if bounds is None else lambda numbers, eps: np.minimum(bounds(numbers, eps) + extra, 1.0)
+    return ProfileCurve(curve.epsilons, np.minimum(curve.deltas + extra, 1.0), formula)
 
 
 def grid_step(events: Sequence[Event]) -> float:
@@ -139,10 +162,15 @@ def grid_step(events: Sequence[Event]) -> float:
 
 
 def least(curves: Sequence[ProfileCurve]) -> ProfileCurve:
-    """Several bounds on the same profile: the least of them at each of their points, which is a bound again."""
+    """Several bounds on the same profile: the least of them at every ε, which is a bound again."""
+    if len(curves) == 1:
+        return curves[0]
     eps = np.unique(np.concatenate([curve.epsilons for curve in curves]))
-    table = np.min([np.asarray(curve.delta(eps)) for curve in curves], axis=0)
-    return ProfileCurve(eps, np.minimum.accumulate(table))
+
+    def smallest(eps: FloatArray) -> FloatArray:
+        return np.asarray(np.min([np.asarray(curve.delta(eps)) for curve in curves], axis=0))
+
+    return ProfileCurve(eps, np.minimum.accumulate(smallest(eps)), PerCurve((smallest,)))
 
 
 class Shift(NamedTuple):
@@ -200,6 +228,8 @@ def mixture(mus: FloatArray, weights: FloatArray, least: float = 1e-28) -> Profi
 
 def _mean_delta(mus: FloatArray, weights: FloatArray, eps: FloatArray) -> FloatArray:
     """Σ weight·δ_Gauss(μ) at each ε. Bounds of one walk ask for the same tables again and again: the last ones are kept."""
+    if len(eps) < _FEW_KNOTS:  # what is read off, or looked for: asked for once
+        return np.asarray(mean_delta(np.asarray(mus), np.asarray(weights), np.asarray(eps, dtype=np.float64)))
     return _kept_mean_delta(*(np.asarray(part, dtype=np.float64).tobytes() for part in (mus, weights, eps)))
 
 

@@ -42,7 +42,7 @@ from netdp.graphs.transitions import Transition, transition_matrix
 from netdp.numerics.arrays import UNIT, FloatArray, Progress
 from netdp.privacy.curve import Curve
 from netdp.privacy.guarantee import Adjacency, Claim, Guarantee
-from netdp.privacy.profile import ProfileCurve
+from netdp.privacy.profile import PerCurve, ProfileCurve
 from netdp.protocols.coalitions import MARKS
 from netdp.protocols.table import certified
 from netdp.protocols.views import observer_set
@@ -198,7 +198,7 @@ def _horizon(protocol: Walk) -> int:
 
 
 def one_table(n: int, users: list[int], curves: list[ProfileCurve]) -> ProfileCurve:
-    """All users' curves at common ε, nan for those who have none."""
+    """All users' curves at common ε, nan for those who have none; between these the curves themselves are asked."""
     top = max(float(curve.epsilons[-1]) for curve in curves)
     low = min(min(float(curve.epsilon(1e-3)), top) for curve in curves)
     chosen = [np.array([0.0, top]), np.geomspace(max(low, 1e-6 * top, 1e-12) / 20, top + 1e-12, _POINTS)]
@@ -206,9 +206,16 @@ def one_table(n: int, users: list[int], curves: list[ProfileCurve]) -> ProfileCu
         chosen += [np.minimum(np.asarray(curve.epsilon(np.array(MARKS))), top) for curve in curves]
     eps = np.unique(np.concatenate(chosen))
     table = np.full((n, eps.size), np.nan)
+    bounds: list[Profile] = [_nobody] * n
     for u, curve in zip(users, curves, strict=True):
         table[u] = np.minimum.accumulate(np.asarray(curve.delta(eps)))
-    return ProfileCurve(eps, table)
+        bounds[u] = curve.delta
+    return ProfileCurve(eps, table, PerCurve(tuple(bounds)))
+
+
+def _nobody(eps: FloatArray) -> FloatArray:
+    """δ of those who have no curve."""
+    return np.full(len(eps), np.nan)
 
 
 def visits_profile(protocol: GraphWalkSum | WalkDescent, *, summed: bool) -> ProfileCurve:

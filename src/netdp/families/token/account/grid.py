@@ -8,6 +8,7 @@ is the bound there, δ(ε) ≤ e^{a+t}·δ′(ε − a − b − 2t) + e^{ε−r
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections import Counter
 from typing import Any, TypeAlias
@@ -15,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from netdp.errors import Unsupported
+from netdp.families.token.account.events import read_off
 from netdp.families.token.path import TokenGrid
 from netdp.families.token.ring import RingSum
 from netdp.families.token.views import ring_path
@@ -22,8 +24,9 @@ from netdp.mechanisms.discrete_gaussian import SUMMED_UP_TO, normaliser_excess, 
 from netdp.numerics.arrays import UNIT, FloatArray, IntArray
 from netdp.privacy.curve import Curve
 from netdp.privacy.curves import GaussianCurve, SharedCurve
+from netdp.privacy.gaussian import gaussian_delta
 from netdp.privacy.guarantee import Adjacency, Claim, Guarantee
-from netdp.privacy.profile import ProfileCurve, composed
+from netdp.privacy.profile import PerCurve, ProfileCurve, composed
 from netdp.protocols.views import observer_set
 
 RING_ON_A_GRID_REFERENCES = (
@@ -111,11 +114,11 @@ def seen_delta(protocol: RingSum, seen: Seen, epsilon: FloatArray) -> FloatArray
     shifted = epsilon - 2 * apart
     ideal = _ideal(protocol, seen, np.maximum(shifted, 0.0))
     found = math.exp(min(apart, 700.0)) * (ideal - np.expm1(np.minimum(shifted, 0.0)))
-    return np.minimum.accumulate(np.minimum(found * (1 + 8 * UNIT), 1.0))
+    return np.asarray(np.minimum(found * (1 + 8 * UNIT), 1.0))
 
 
 def _ideal(protocol: RingSum, seen: Seen, epsilon: FloatArray) -> FloatArray:
-    """The smaller of the two bounds on δ′, at increasing ε."""
+    """The smaller of the two bounds on δ′, at every ε."""
     count, distance = sum(times for _, times in seen), protocol.distance
     least = min(variance for (variance, _), _ in seen)
     most = max(variance for (variance, _), _ in seen)
@@ -127,17 +130,22 @@ def _ideal(protocol: RingSum, seen: Seen, epsilon: FloatArray) -> FloatArray:
     vector = rounded_delta(least, mu * math.sqrt(least) * (1 + 8 * UNIT), dimension, epsilon)
     if not exact or (math.sqrt(dimension) + 30) ** 2 / (24 * least) < _FINE * mu:
         return vector
-    # composed on a grid of losses: equal parameters are one kind whatever their t
+    # equal parameters are one kind whatever their t
     kinds = Counter[int]()
     for (variance, _), times in seen:
         kinds[variance] += times
+    return np.minimum(vector, np.asarray(_composed(tuple(kinds.items()), distance).delta(epsilon)))
+
+
+@functools.lru_cache(maxsize=256)
+def _composed(kinds: tuple[tuple[int, int], ...], distance: float) -> ProfileCurve:
+    """Single numbers of these parameters, each so often, composed on a grid of losses; asked for at every ε that is read off."""
     parts = []
-    for variance, times in kinds.items():
+    for variance, times in kinds:
         points = _points(variance, distance, 1, distance / math.sqrt(variance), 0.0, _RING_POINTS)
         deltas = np.minimum.accumulate(shift_delta(variance, int(distance), points))
         parts.append((ProfileCurve(points, deltas), times))
-    together = np.asarray(composed(parts).delta(epsilon))
-    return np.minimum(vector, together)
+    return composed(parts)
 
 
 def _points(variance: int, distance: float, dimension: int, mu: float, apart: float, wanted: int) -> FloatArray:
@@ -165,13 +173,14 @@ def seen_curve(protocol: RingSum, kinds: list[Seen]) -> ProfileCurve:
             single = protocol.dimension * sum(times for _, times in seen)
             points.append(_points(least, protocol.distance, single, mu, apart, wanted))
     epsilon = np.unique(np.concatenate(points))
-    return ProfileCurve(epsilon, np.stack([seen_delta(protocol, seen, epsilon) for seen in kinds]))
+    bounds = tuple(functools.partial(seen_delta, protocol, seen) for seen in kinds)
+    table = np.minimum.accumulate(np.stack([bound(epsilon) for bound in bounds]), axis=1)
+    return ProfileCurve(epsilon, table, PerCurve(bounds))
 
 
 def published_rounds(protocol: RingSum) -> ProfileCurve:
     """K numbers published, each with one noise of variance σ²: the sums of a curator."""
-    curve = seen_curve(protocol, [(((int(protocol.hop_variances[0]), 0.0), protocol.rounds),)])
-    return ProfileCurve(curve.epsilons, curve.deltas[0])
+    return seen_curve(protocol, [(((int(protocol.hop_variances[0]), 0.0), protocol.rounds),)]).entry(0)
 
 
 def ring_loss(protocol: RingSum, observers: tuple[int, ...]) -> Guarantee:
@@ -270,14 +279,25 @@ class Margins:
         return cls((above + added) * room, (above + below + 2 * added) * room, math.exp(-(_TAIL**2) / 2))
 
     def apply(self, curve: ProfileCurve) -> ProfileCurve:
-        """The table of δ from that of δ′."""
-        grown = math.exp(min(self.up, 700.0)) * (1 + 8 * UNIT)
+        """The curve of δ from that of δ′."""
         deltas = np.asarray(curve.deltas, dtype=np.float64)
         first = deltas[..., :1] + (-math.expm1(-self.both))  # at ε = 0, on the way to the first point
         epsilons = np.concatenate([[0.0], curve.epsilons + self.both])
-        lost = np.exp(np.minimum(epsilons, 700.0)) * self.tail
-        found = np.minimum(grown * np.concatenate([first, deltas], axis=-1) + lost, 1.0)
-        return ProfileCurve(epsilons, np.minimum.accumulate(found, axis=-1))
+        found = self._carried(np.concatenate([first, deltas], axis=-1), epsilons)
+        bounds = read_off(curve)
+
+        def formula(numbers: IntArray, epsilon: FloatArray) -> FloatArray:
+            shifted = epsilon - self.both
+            ideal = bounds(numbers, np.maximum(shifted, 0.0)) - np.expm1(np.minimum(shifted, 0.0))
+            return self._carried(ideal, epsilon)
+
+        return ProfileCurve(epsilons, np.minimum.accumulate(found, axis=-1), formula)
+
+    def _carried(self, ideal: FloatArray, epsilon: FloatArray) -> FloatArray:
+        """δ on the grid at ε, from δ′ at ε − both."""
+        grown = math.exp(min(self.up, 700.0)) * (1 + 8 * UNIT)
+        lost = np.exp(np.minimum(epsilon, 700.0)) * self.tail
+        return np.asarray(np.minimum(grown * ideal + lost, 1.0))
 
 
 def on_the_grid(curve: Curve, protocol: TokenGrid) -> Curve:
@@ -312,11 +332,15 @@ def _gaussians(mu: FloatArray, margins: Margins) -> Curve:
     for row, one in enumerate(kinds.tolist()):
         if math.isfinite(one):
             deltas[row] = np.minimum.accumulate(np.asarray(GaussianCurve(one).delta(epsilon)))
+
+    def formula(numbers: IntArray, at: FloatArray) -> FloatArray:
+        return np.asarray(gaussian_delta(kinds[numbers], at))
+
     if not mu.shape:
-        return margins.apply(ProfileCurve(epsilon, deltas[0]))
+        return margins.apply(ProfileCurve(epsilon, deltas[0], formula))
     place = np.full(mu.shape, -1, dtype=np.int64)
     place[~np.isnan(mu)] = which
-    return SharedCurve(margins.apply(ProfileCurve(epsilon, deltas)), place)
+    return SharedCurve(margins.apply(ProfileCurve(epsilon, deltas, formula)), place)
 
 
 def wire_assumptions(protocol: Any) -> tuple[str, str]:

@@ -24,7 +24,16 @@ from scipy import special
 from netdp.engines.choice import cores
 from netdp.engines.maps import team
 from netdp.errors import Unsupported
-from netdp.families.token.account.events import Event, Profile, Shift, bins, compose_events, gap_profile, least
+from netdp.families.token.account.events import (
+    Event,
+    Profile,
+    Shift,
+    bins,
+    compose_events,
+    gap_profile,
+    least,
+    side_by_side,
+)
 from netdp.families.token.account.grid import WALK_ON_A_GRID_REFERENCES as GRID_REFERENCES
 from netdp.families.token.account.grid import on_the_grid, ring_loss, ring_pairs, wire_assumptions
 from netdp.families.token.account.openings import known_ends, pieces, sizes
@@ -34,7 +43,7 @@ from netdp.families.token.views import TokenView
 from netdp.families.token.walk import KNOWN_ENDS, WalkSum
 from netdp.numerics.arrays import UNIT, FloatArray, IntArray
 from netdp.numerics.binomial import visits
-from netdp.privacy.curves import GaussianCurve
+from netdp.privacy.curves import GaussianCurve, SharedCurve
 from netdp.privacy.guarantee import Adjacency, Claim, Guarantee
 from netdp.privacy.profile import ProfileCurve, composed
 from netdp.protocols.grid import norm_order, only_gaussian
@@ -199,18 +208,16 @@ def _composed(parts: list[tuple[ProfileCurve, int]]) -> ProfileCurve:
     return composed(parts, max(float(curve.epsilons[-1]) for curve, _ in parts) / _CELLS)
 
 
-def _one_table(n: int, users: IntArray, curves: list[ProfileCurve]) -> ProfileCurve:
-    """All users' curves at common ε: chords between some of their points are bounds."""
+def _one_table(n: int, users: IntArray, curves: list[ProfileCurve]) -> SharedCurve:
+    """All users' curves at common ε, each once."""
     ends = sorted({float(curve.epsilons[-1]) for curve in curves})
     some = [curve.epsilons[:: max(1, len(curve.epsilons) // 200)] for curve in dict.fromkeys(curves)]
     eps = np.unique(np.concatenate([[0.0], ends, *some[:20]]))
-    table = np.full((n, len(eps)), np.nan)
-    known: dict[int, FloatArray] = {}
-    for u, curve in zip(users.tolist(), curves, strict=True):
-        if id(curve) not in known:
-            known[id(curve)] = np.minimum.accumulate(np.asarray(curve.delta(eps)))
-        table[u] = known[id(curve)]
-    return ProfileCurve(eps, table)
+    different = {id(curve): curve for curve in curves}
+    place = {key: row for row, key in enumerate(different)}
+    which = np.full(n, -1, dtype=np.int64)
+    which[users] = [place[id(curve)] for curve in curves]
+    return SharedCurve(side_by_side(list(different.values()), eps), which)
 
 
 # ---- walks on the complete graph

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from netdp.errors import InvalidValue
+from netdp.families.token.account.events import side_by_side
 from netdp.families.token.walk import WalkDescent, WalkHistogram, WalkSum
 from netdp.numerics.arrays import UNIT, FloatArray
 from netdp.privacy.curve import Curve
@@ -142,12 +143,11 @@ def _classes(weights: FloatArray) -> FloatArray:
 
 
 def common_table(curves: list[ProfileCurve]) -> ProfileCurve:
-    """Several curves as rows of one table, at points that suit all of them: between two points the chord is a bound."""
+    """Several curves as rows of one table, at points that suit all of them; between these the curves themselves are asked."""
     top = max(float(curve.epsilons[-1]) for curve in curves)
     chosen = [np.array([0.0, top])]
     for curve in curves:
         place = np.linspace(0, len(curve.epsilons) - 1, max(40, _POINTS // len(curves))).round().astype(np.int64)
         small = np.searchsorted(-curve.deltas, -np.geomspace(0.5, 1e-18, max(40, _POINTS // len(curves))))
         chosen += [curve.epsilons[place], curve.epsilons[np.minimum(small, len(curve.epsilons) - 1)]]
-    eps = np.unique(np.concatenate(chosen))
-    return ProfileCurve(eps, np.stack([np.minimum.accumulate(np.asarray(curve.delta(eps))) for curve in curves]))
+    return side_by_side(curves, np.unique(np.concatenate(chosen)))
