@@ -9,6 +9,7 @@ sees, so their mean is post-processing. `WalkLogisticRegression` is trained by a
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -21,7 +22,10 @@ from netdp.learn.fitting import Fitted, TrainingRequest, learner, names_of, unit
 from netdp.learn.tables import to_fit, to_predict, two_or_more
 from netdp.models.linear import Logistic
 from netdp.numerics.arrays import FloatArray
+from netdp.privacy.curve import Curve
+from netdp.privacy.curves import SharedCurve
 from netdp.privacy.guarantee import Guarantee
+from netdp.privacy.profile import ProfileCurve
 from netdp.protocols.accounting import account
 
 try:
@@ -271,3 +275,19 @@ class WalkLogisticRegression(BinaryLinear):
         self.protocol_, self.guarantee_ = found.protocol, found.guarantee
         self.n_iter_ = self.protocol_.steps
         return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        # bounds on walks are functions made on the way, which no file holds: there the table stands for them, a bound as well
+        state: dict[str, Any] = dict(super().__getstate__())
+        known: Guarantee | None = state.get("guarantee_")
+        if known is not None:
+            found = None if known.found is None else replace(known.found, curve=_tabulated(known.found.curve))
+            state["guarantee_"] = replace(known, curve=_tabulated(known.curve), found=found)
+        return state
+
+
+def _tabulated(curve: Curve) -> Curve:
+    """A curve without the functions that it is read off."""
+    if isinstance(curve, SharedCurve):
+        return SharedCurve(_tabulated(curve.curves), curve.which)
+    return ProfileCurve(curve.epsilons, curve.deltas) if isinstance(curve, ProfileCurve) else curve

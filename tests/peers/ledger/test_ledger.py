@@ -280,7 +280,7 @@ def test_a_ring_against_two_is_the_worst_of_all_pairs():
     pairs = [(v, w) for v in range(6) for w in range(v) if 2 not in (v, w)]
     worst = max(float(account(ring, observers=pair).epsilon(1e-6)[2]) for pair in pairs)
     assert epsilon([one], 2) == pytest.approx(worst, rel=1e-9)
-    assert epsilon([one], 3) == epsilon([one], 5) >= worst
+    assert epsilon([one], 3) == epsilon([one], 5) >= worst * (1 - 1e-9)  # each is read to 1e-11
     assert epsilon([one], 3) == pytest.approx(
         float(account(ring, observers=[0, 1, 3, 4, 5]).epsilon(1e-6)[2]), rel=1e-9
     )
