@@ -114,6 +114,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/masked.py
 	$(BIN)/python benchmarks/sampled.py
 	$(BIN)/python benchmarks/peers.py
+	$(BIN)/python benchmarks/recovery.py
 	$(BIN)/python benchmarks/adaptive.py
 	$(BIN)/python benchmarks/rooms.py
 

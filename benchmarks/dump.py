@@ -268,6 +268,9 @@ def examples() -> dict[str, Example]:
         "masked-sum-records": Example(
             lambda: netdp.MaskedSum(graphs.complete(5), sigma=3.0, sensitivity=1.0, unit="record", reach=100.0)
         ),
+        "masked-sum-laplace": Example(
+            lambda: netdp.MaskedSum(graphs.complete(6), sigma=2.0, law="laplace", honest=4, absent=1, threshold=4)
+        ),
         "path-sum": Example(lambda: netdp.PathSum(4, [[0, 1, 2, 3, 0, 2]], sigma=2.0, closing=True)),
         "push-sum": Example(lambda: netdp.PushSum(4, [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)], rounds=3, sigma=2.0)),
         "randomized-gossip": Example(

@@ -4,6 +4,8 @@ python benchmarks/graph_walks.py            the table
 python benchmarks/graph_walks.py hubs       who learns most on hubs and trees
 python benchmarks/graph_walks.py histograms certified over attacked, before and after the visits were averaged over
 python benchmarks/graph_walks.py paths      what the secrecy of the path is worth: the best attack, told the path and not
+
+Several parts may be named: python benchmarks/graph_walks.py histograms paths
 """
 
 from __future__ import annotations
@@ -230,4 +232,9 @@ def epsilon_at(profile: object, delta: float) -> float:
 
 
 if __name__ == "__main__":
-    {"hubs": hubs, "histograms": histograms, "paths": paths}.get(" ".join(sys.argv[1:]), table)()
+    parts = {"table": table, "hubs": hubs, "histograms": histograms, "paths": paths}
+    asked = sys.argv[1:] or ["table"]
+    if unknown := set(asked) - set(parts):
+        raise SystemExit(f"there is no part {', '.join(sorted(unknown))}; there are {', '.join(parts)}")
+    for part in asked:
+        parts[part]()

@@ -113,7 +113,7 @@ MUTANTS = (
     Mutant("walk-grid-added", "token", "added = 2 * numbers * (math.log1p(2 * rest) - math.log1p(-2 * rest))", "added = 0.0", "test_the_margins_are_those_that_are_printed"),
     Mutant("walk-grid-above", "token", "above = numbers / (24 * v)", "above = numbers / (48 * v)", "test_the_margins_are_those_that_are_printed"),
     Mutant("walk-grid-reach", "token", "(1 + 0.5 / math.sqrt(v)) + _TAIL\n        above", "(1 + 0.5 / math.sqrt(v))\n        above", "test_the_margins_are_those_that_are_printed"),
-    Mutant("walk-grid-tail", "token", "lost = np.exp(np.minimum(epsilons, 700.0)) * self.tail", "lost = 0.0", "test_the_margins_are_used_as_printed"),
+    Mutant("walk-grid-tail", "token", "lost = np.exp(np.minimum(epsilon, 700.0)) * self.tail", "lost = 0.0", "test_the_margins_are_used_as_printed"),
     Mutant("walk-grid-first", "token", "deltas[..., :1] + (-math.expm1(-self.both))", "deltas[..., :1]", "test_the_margins_are_used_as_printed"),
     Mutant("walk-grid-both", "token", "np.concatenate([[0.0], curve.epsilons + self.both])", "np.concatenate([[0.0], curve.epsilons + self.both / 2])", "test_the_margins_are_used_as_printed"),
     Mutant("walk-grid-up", "token", "grown = math.exp(min(self.up, 700.0))", "grown = 1.0", "test_the_margins_are_used_as_printed"),
@@ -125,7 +125,7 @@ MUTANTS = (
     Mutant("rdp-beyond", "token", "* (1 + 1e-12) + rest - 1", "* (1 + 1e-12) - 1", "test_the_closed_form_is_above_the_recursion_and_close", "the series is cut where e⁻⁴⁰ of it is left, below the 10⁻¹² that are added for rounding"),
     Mutant("ring-grid-sum", "token", "return float(each.sum()) * (1 + 1e-9) + len(parts) * 1e-300", "return float(each.sum()) / 2", "test_sums_of_unequal_noises_are_as_printed"),
     Mutant("ring-grid-apart", "token", "apart = protocol.dimension * sum(times * t for (_, t), times in seen)", "apart = sum(times * t for (_, t), times in seen)", "test_what_a_ring_on_a_grid_adds_is_as_printed"),
-    Mutant("ring-grid-up", "token", "found = math.exp(min(apart, 700.0)) * (ideal - np.expm1(np.minimum(shifted, 0.0)))\n    return np.minimum.accumulate", "found = (ideal - np.expm1(np.minimum(shifted, 0.0)))\n    return np.minimum.accumulate", "test_what_a_ring_on_a_grid_adds_is_as_printed"),
+    Mutant("ring-grid-up", "token", "found = math.exp(min(apart, 700.0)) * (ideal", "found = (ideal", "test_what_a_ring_on_a_grid_adds_is_as_printed"),
     Mutant("ring-grid-mu", "token", "for (variance, _), times in seen\n    ) * (1 + 16 * UNIT)", "for (variance, _), times in seen\n    )", "test_what_a_ring_on_a_grid_adds_is_as_printed"),
     Mutant("known-path-slack", "token", "return 4.0 * UNIT * (steps + 16)", "return 0.0", "test_the_rounding_of_the_energy_is_on_top"),
     Mutant("response-moments-integral", "token", "(deltas @ moment_weights(eps, s)) * (1 + _SUMMED)", "(deltas @ moment_weights(eps, s))", "test_a_bare_response_has_the_moments_that_are_counted_out"),
@@ -214,11 +214,43 @@ MUTANTS = (
     Mutant("links-most", "plans", "for rings in range(most + 1):", "for rings in range(most + 2):", "test_where_it_stops"),
     Mutant("headroom", "plans", "HEADROOM = 1 + 1e-9\n", "HEADROOM = 1 - 1e-7\n", "test_the_headroom_is_as_printed"),
     Mutant("gossip-headroom", "plans", "_HEADROOM = 1e-9\n", "_HEADROOM = 0.0\n", "test_the_headroom_is_as_printed"),
-    Mutant("masked-missed", "plans", "delta -= missed * (1 + 1e-12)\n    start = noise_for(protocol.sensitivity, epsilon, delta) * math.sqrt(protocol.attempts / honest)", "start = noise_for(protocol.sensitivity, epsilon, delta) * math.sqrt(protocol.attempts / honest)", "test_the_probability_of_a_cut_is_taken_off_delta"),
+    Mutant("masked-missed", "plans", "colluders, missed, delta)\n    delta -= missed * (1 + 1e-12)\n", "colluders, missed, delta)\n", "test_the_probability_of_a_cut_is_taken_off_delta"),
     Mutant("masked-plan-missed", "plans", "float(curve.epsilon(delta - missed * (1 + 1e-12))) <= epsilon", "float(curve.epsilon(delta)) <= epsilon", "test_plan_masked", "`calibrate` has taken it off before: this asks once more, where a rounded σ changes the grid"),
+    # ── budgets ──
+    Mutant("filter-parts", "budgets", "rest = deltas * (1 - PURE) / 2", "rest = deltas * (1 - PURE)", "test_the_parts_of_delta_are_the_printed_ones"),
+    Mutant("filter-slack-counts", "budgets", "((told + used) * (1 + 4 * UNIT) <= self.deltas)", "(told * (1 + 4 * UNIT) <= self.deltas)", "test_slack_is_counted_beside_the_losses"),
+    Mutant("filter-pure-used", "budgets", "used[0] = 0.0 if math.isfinite(pure) else slacks[0]", "used[0] = 0.0", "test_slack_is_charged_for_all_that_is_no_gaussian"),
+    Mutant("filter-gaussian-used", "budgets", "* (1 + 4 * UNIT), slacks[1]\n", "* (1 + 4 * UNIT), 0.0\n", "test_slack_is_charged_for_all_that_is_no_gaussian"),
+    Mutant("filter-renyi-used", "budgets", "pair.divergence(orders, slacks[2]), slacks[2]", "pair.divergence(orders, slacks[2]), 0.0", "test_slack_is_charged_for_all_that_is_no_gaussian"),
+    Mutant("filter-sums-up", "budgets", "(self.spent + times * spent) * (1 + 4 * UNIT), (self.used + times * used) * (1 + 4 * UNIT)", "self.spent + times * spent, self.used + times * used", "test_the_rounding_of_sums_is_on_top"),
+    Mutant("filter-times", "budgets", "(self.used + times * used)", "(self.used + used)", "test_slack_is_counted_beside_the_losses"),
+    Mutant("filter-mu-up", "budgets", "np.sqrt(finite[1]) * (1 + 4 * UNIT), self.epsilons", "np.sqrt(finite[1]), self.epsilons", "test_the_rounding_of_sums_is_on_top"),
+    Mutant("filter-renyi-up", "budgets", "finite[2], self.epsilons), 0.0)) * (1 + 8 * UNIT)", "finite[2], self.epsilons), 0.0))", "test_the_rounding_of_sums_is_on_top"),
+    Mutant("filter-square-up", "budgets", "float(loss.mu) ** 2 * (1 + 4 * UNIT), np.asarray(loss.rdp(orders)) * (1 + 4 * UNIT)", "float(loss.mu) ** 2, np.asarray(loss.rdp(orders))", "test_the_rounding_of_sums_is_on_top"),
+    Mutant("pair-p", "budgets", "np.minimum((deltas[:-1] + above) * (1 + 16 * UNIT), 1.0)", "np.minimum(deltas[:-1] + above, 1.0)", "test_the_margins_of_a_pair_are_as_printed"),
+    Mutant("pair-q", "budgets", "above * np.exp(-self.losses[:-1]) * (1 - 16 * UNIT)", "above * np.exp(-self.losses[:-1])", "test_the_margins_of_a_pair_are_as_printed"),
+    Mutant("pair-more", "budgets", "np.maximum(np.max(less, axis=1), np.max(more, axis=1))", "np.max(less, axis=1)", "test_a_curve_is_gaussian_but_for_its_slack", "of a symmetric pair Q_k ≤ 1 − P_k: the other corner is never the worse one"),
+    Mutant("pair-less", "budgets", "np.maximum(np.max(less, axis=1), np.max(more, axis=1))", "np.max(more, axis=1)", "test_a_curve_is_gaussian_but_for_its_slack"),
+    Mutant("pair-mu-up", "budgets", "np.maximum(found, 0.0) * (1 + 1e-12) + 1e-13)", "np.maximum(found, 0.0))", "test_the_margins_of_a_pair_are_as_printed"),
+    Mutant("pair-infinite", "budgets", "found = np.where(self.infinite > slack, math.inf, found)", "found = found", "test_a_chance_to_lose_all_needs_its_slack"),
+    Mutant("pair-cut-off", "budgets", "kept[:, 0] - below, 0.0) + order * slack", "kept[:, 0] - below, 0.0)", "test_a_divergence_is_that_of_a_law_near_by"),
+    Mutant("pair-moment-up", "budgets", "np.maximum(moment * (1 + 1e-12) + 1e-12, 0.0) / (order - 1) * (1 + 4 * UNIT)", "np.maximum(moment, 0.0) / (order - 1)", "test_the_margins_of_a_pair_are_as_printed"),
+    Mutant("pair-rest-up", "budgets", "np.log(rest + 1e-13)", "np.log(rest)", "test_the_margins_of_a_pair_are_as_printed"),
+    Mutant("filter-whole", "budgets", "return not self._whole and bool(self._sums.admits(loss)[0])", "return self._whole or bool(self._sums.admits(loss)[0])", "test_the_first_loss_may_use_the_whole_limit test_refusals_count_nothing_and_name_numbers"),
+    Mutant("filter-first", "budgets", "if self.studies == 0 and float(loss.epsilon", "if self.studies <= 1 and float(loss.epsilon", "test_the_first_loss_may_use_the_whole_limit"),
+    Mutant("odometer-first", "budgets", "float(loss.epsilon(_FIRST * self.delta)) if self._losses == 1", "float(loss.epsilon(self.delta)) if self._losses == 1", "test_filters"),
+    Mutant("odometer-alone", "budgets", "if self._losses == 1 else math.inf", "if self._losses <= 2 else math.inf", "test_filters"),
+    Mutant("odometer-levels", "budgets", "(1 - _FIRST - _FAR) / LEVELS", "1 / LEVELS", "test_an_odometer_gives_away_no_more_than_its_delta"),
+    Mutant("odometer-outer", "budgets", "_FAR / 2 * np.arange(1.0, _OUTER + 1)", "_FAR * np.arange(1.0, _OUTER + 1)", "test_an_odometer_gives_away_no_more_than_its_delta"),
+    Mutant("odometer-foreseen", "budgets", "times if foreseen else times + 1", "times", "test_a_first_loss_that_shows_only_in_the_end_is_read_off_the_levels"),
+    Mutant("ledger-foreseen", "budgets", "odometer.spend(loss, times, foreseen=foreseen)", "odometer.spend(loss, times)", "test_a_cost_that_shows_only_in_the_end_is_read_off_the_levels"),
+    Mutant("policy-one-way", "budgets", "one_way = study.privacy.attempts == 1 and len(study.running.costly_rosters(me)) == 1", "one_way = True", "test_the_first_study_of_a_period_may_use_all_of_it_if_it_can_go_one_way_only"),
+    Mutant("policy-attempts", "budgets", "number = left + len(here) - len(corrections)", "number = len(here) - len(corrections) + min(left, 1)", "test_policy"),
+    Mutant("policy-clock", "budgets", "if begun or entry.time < latest:", "if begun:", "test_clocks_that_were_behind_make_no_budget"),
+    Mutant("policy-admits", "budgets", "else max(together, math.nextafter(limit.epsilon, math.inf))", "else min(together, limit.epsilon)", "test_policy"),
     # ── peers and ledger ──
     Mutant("party-attempts", "peers", "if len(self._mine) >= self.terms.attempts:\n            self._end(Sentence.USED_UP(", "if len(self._mine) > self.terms.attempts:\n            self._end(Sentence.USED_UP(", "test_no_contribution_beyond_those_that_the_study_allows"),
-    Mutant("party-gives-up", "peers", "elif len(self._mine) >= self.terms.attempts:", "elif len(self._mine) > self.terms.attempts:", "test_attempts_used_up"),
+    Mutant("party-gives-up", "peers", "len(self._mine) >= self.terms.attempts:\n            self._end(Sentence.USED_UP_WITHOUT(", "len(self._mine) > self.terms.attempts:\n            self._end(Sentence.USED_UP_WITHOUT(", "test_attempts_used_up"),
     Mutant("ledger-square", "peers", "squares.append(float(part.mu) ** 2 * (1 + 4 * UNIT))", "squares.append(float(part.mu) ** 2)", "test_losses_add_up_as_printed"),
     Mutant("ledger-root", "peers", "GaussianCurve(math.sqrt(math.fsum(squares)) * (1 + 4 * UNIT))", "GaussianCurve(math.sqrt(math.fsum(squares)))", "test_losses_add_up_as_printed"),
     Mutant("task-root", "peers", "return root if Fraction(root) ** 2 >= square else math.nextafter(root, math.inf)", "return root", "test_roots_are_rounded_up"),
@@ -374,6 +406,8 @@ def main() -> None:
             if options.list:
                 print(f"{mutant.name:22} {mutant.family:11} {where.relative_to(source)}  {' '.join(asked)}")
         if options.list:
+            if fates:
+                raise SystemExit(1)
             return
         preload()
         every = sorted({test for mutant in known for test in tests_of(mutant.tests, tests)})

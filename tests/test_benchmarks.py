@@ -74,3 +74,11 @@ def test_every_program_has_a_quick_form():
         if not re.search(r"^from measure import .*\b(size|few|QUICK)\b|add_argument\(\s*\"--quick\"", TEXTS[name], re.M)
     ]
     assert lacking == ["together_flower"]
+
+
+def test_no_mutant_of_the_safety_lines_is_lost():
+    """Every line that `benchmarks/safety_mutants.py` weakens is there once, and so are the tests that should notice."""
+    done = subprocess.run(
+        [sys.executable, FOLDER / "safety_mutants.py", "--list"], capture_output=True, text=True, timeout=PATIENCE, check=False
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr

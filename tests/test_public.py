@@ -120,6 +120,20 @@ def test_old_paths_lead_to_classes_that_were_renamed():
             assert hasattr(import_module(module), name), f"{old} → {new}"
 
 
+def test_every_old_path_is_found():
+    """Also where a folder has become a module of the same name."""
+    lines = resources.files("netdp").joinpath("moved.tsv").read_text("utf-8").splitlines()
+    gone = []
+    for old in (line.split("\t")[0] for line in lines):
+        if ":" in old:  # a name within a module
+            continue
+        try:
+            import_module(old)
+        except ImportError:
+            gone.append(old)
+    assert gone == []
+
+
 OLD_PATHS = """
 import warnings
 import netdp

@@ -22,6 +22,10 @@ from netdp.families.token.peer_tokens import load_of
 from netdp.peers import identity as identities
 from netdp.peers import streams
 from netdp.peers.identity import Identity
+from netdp.peers.recovery import dealing
+from netdp.peers.recovery.dealing import AttemptSecrets
+from netdp.peers.recovery.group import ORDER
+from netdp.peers.recovery.masks import masks
 
 sys.path.append(str(Path(__file__).parents[1] / "peers"))
 
@@ -94,7 +98,7 @@ def test_a_numpy_generator_in_place_of_the_cipher_is_caught():
     """The very method that draws a party's noise, with one line changed."""
     sound = textwrap.dedent(inspect.getsource(MaskedRunning.draw))
     assert foreseeable(sound) == []
-    cipher = 'noise_words(desk.identity.noise_secret, where, integers.astype("<i8").tobytes())'
+    cipher = 'noise_words(secret, where, integers.astype("<i8").tobytes())'
     assert cipher in sound
     changed = "import numpy as np\n" + sound.replace(cipher, "words_from(np.random.default_rng(attempt))")
     assert {use.what for use in foreseeable(changed)} == {"words_from", "numpy.random.default_rng"}
@@ -186,11 +190,40 @@ def nothing_foreseeable():
         yield
 
 
+def dealt_at(desk, study, roster):
+    """What a desk holds once all members of an attempt have dealt: secrets that follow from their numbers."""
+
+    def made(u):
+        parts = [hashlib.sha256(b"%d %d" % (u, k)).digest() for k in range(5)]
+        s, b = (int.from_bytes(part, "little") % (ORDER - 1) + 1 for part in parts[:2])
+        return AttemptSecrets(parts[2], s, b, parts[3], parts[4])
+
+    people = {u: made(u) for u in roster}
+    where = dealing.context(study.hash, 1, roster, study.running.threshold)
+    keys = {u: dealing.advertised(one) for u, one in people.items()}
+    dealt = {
+        u: dealing.Dealing.read(
+            dealing.deal(where, u, study.running.threshold, keys, one), u, study.running.threshold, keys
+        )
+        for u, one in people.items()
+    }
+    desk.attempt_secrets = lambda attempt: people[desk.me]
+    desk.masks = lambda attempt, columns, modulus: masks(people[desk.me], desk.me, dealt, where, columns, modulus)
+
+
+def test_secrets_of_an_attempt_come_from_the_system():
+    with nothing_foreseeable():
+        one, other = AttemptSecrets.fresh().to_bytes(), AttemptSecrets.fresh().to_bytes()
+    assert not {one[at : at + 8] for at in range(len(one) - 7)} & {other[at : at + 8] for at in range(len(other) - 7)}
+
+
 def drawn_by(row, number):
     """What party 1 draws in a study of one kind: everything that it later sends follows from it."""
     study, people, rows = trials.scene(row, number, False)
     desk = SimpleNamespace(me=1, study=study, identity=people[1], rows=rows[1], cards=dict(enumerate(study.cards)))
     roster = tuple(range(study.n))
+    if study.running.threshold is not None:
+        dealt_at(desk, study, roster)
     parts = list(study.running.draw(desk, 1, roster))
     if row == "masked-descent":
         running = study.running

@@ -25,6 +25,7 @@ from netdp.families.masked.protocol import averaging_row, averaging_start, avera
 from netdp.families.shuffle.reports import Reports, Total, count, take_cuts, unpacked
 from netdp.families.token.peer_tokens import load_of
 from netdp.peers.messages import Item, ItemKind, roster_digest
+from netdp.peers.recovery.dealing import dealing_size
 from netdp.peers.streams import context, noise_words, unseal
 
 sys.path.append(str(Path(__file__).parents[1] / "peers"))
@@ -36,7 +37,7 @@ import trials
 ROWS = matrix.protocols()
 LARGEST = 2**60
 """Doubles of 2⁻²⁵⁴ or more, read as whole numbers, are larger than this; tokens and states of these studies are smaller."""
-WHOLE, MODULO, SEALED, DRAWN, DOUBLES, ROSTER, NOTHING = (
+WHOLE, MODULO, SEALED, DRAWN, DOUBLES, ROSTER, NOTHING, AGREED = (
     "whole",
     "modulo",
     "sealed",
@@ -44,9 +45,14 @@ WHOLE, MODULO, SEALED, DRAWN, DOUBLES, ROSTER, NOTHING = (
     "doubles",
     "roster",
     "nothing",
+    "agreed",
 )
 SENT = {
     "masked-sum": {ItemKind.CONTRIBUTION: MODULO},
+    "masked-sum, one attempt": {
+        ItemKind.CONTRIBUTION: MODULO, ItemKind.KEYS: AGREED, ItemKind.DEALING: AGREED, ItemKind.PREPARE: AGREED,
+        ItemKind.COMMIT: AGREED, ItemKind.REVEAL: AGREED, ItemKind.ANSWER: AGREED,
+    },
     "masked-sum, averaging": {ItemKind.CONTRIBUTION: MODULO, ItemKind.STATE: DOUBLES},
     "ring-sum": {ItemKind.TOKEN: WHOLE, ItemKind.TOTAL: WHOLE},
     "ring-histogram": {ItemKind.TOKEN: WHOLE, ItemKind.TOTAL: WHOLE},
@@ -104,7 +110,8 @@ def test_every_body_is_of_the_kind_it_should_be(runs, row):
     for _, _, item in sent:
         kind, body = item.key.kind, item.body
         if kind == ItemKind.VOTE:
-            assert body == np.array(everybody, dtype="<u4").tobytes()
+            dealings = 32 if study.running.threshold is not None else 0
+            assert body[: len(body) - dealings] == np.array(everybody, dtype="<u4").tobytes()
             continue
         what = SENT[row].get(kind, ROSTER if kind == ItemKind.CONTRIBUTION else None)
         seen.add(what)
@@ -128,6 +135,11 @@ def test_every_body_is_of_the_kind_it_should_be(runs, row):
             rest = np.frombuffer(body[len(numbers) :], dtype="<u4")  # a walk's token says how many parties were skipped
             assert rest.tolist() == ([0, 0] if row.startswith("walk") else [])
             assert whole_numbers(numbers) is not None
+        elif what == AGREED:  # keys, hashes, sealed shares and ballots: of one length, whatever the data are
+            choice = 36 * study.n
+            sizes = {ItemKind.KEYS: 32 + 4 * study.n, ItemKind.DEALING: dealing_size(study.n, protocol.threshold)}
+            sizes |= {ItemKind.PREPARE: choice, ItemKind.COMMIT: choice, ItemKind.REVEAL: 32 + 32 * study.n}
+            assert len(body) == (sizes | {ItemKind.ANSWER: 32})[kind]
         elif what == SEALED:
             assert take_cuts(body, study.n, study.settings.rounds) is not None
         else:

@@ -33,7 +33,7 @@ NAMES = ("ann", "bob", "cy")
 def settled(tmp_path):
     """A small study, complete in a folder of homes; (draft, study, folder)."""
     task = Task(kind="mean", column="x", bounds=(0, 10))
-    draft = Study.plan("three", task, NAMES, graph="complete:3", epsilon=2.0, delta=1e-6)
+    draft = Study.plan("three", task, NAMES, graph="complete:3", epsilon=2.0, delta=1e-6, threshold=0)
     study, path = settle(draft, tmp_path / "homes")
     assert path.name == "study.toml"
     return draft, study, tmp_path / "homes"

@@ -1,6 +1,7 @@
 """`netdp plan` as a person and as a program would use it."""
 
 import json
+import math
 
 import pytest
 
@@ -26,7 +27,24 @@ def test_table_and_json_agree(run):
     )  # fmt: skip
     assert netdp.pairwise(p).worst_epsilon(1e-6) <= 1.0
     assert best["worst_epsilon"] <= 1.0
-    assert best["rmse"] < 1.2 * data["trusted_curator"]["rmse"]
+    assert data["trusted_curator"] == {"rmse": pytest.approx(math.sqrt(2) / 16), "law": "Laplace"}
+    assert (
+        best["rmse"] < 1.2 * float(1 / netdp.privacy.gaussian_mu(1.0, 1e-6)) / 16
+    )  # a curator's with such noise as gossip adds
+
+
+def test_a_masked_sum_states_law_threshold_and_error(run):
+    words = ["plan", "complete:16", "-p", "masked", "--epsilon", "1", "--colluders", "3", "--absent", "2", "--json"]
+    data = json.loads(run(*words)[1])
+    (option,) = data["options"]
+    extras = option["extras"]
+    assert (extras["law"], extras["threshold"], extras["fair"], extras["honest"]) == ("laplace", 11, True, 11)
+    assert extras["attempts"] == 1
+    assert extras["times_curator"] == pytest.approx(1.206, abs=1e-3)
+    assert option["rmse"] == pytest.approx(extras["times_curator"] * data["trusted_curator"]["rmse"])
+    forced = json.loads(run(*words, "--law", "gaussian")[1])["options"][0]
+    assert forced["extras"]["law"] == "gaussian"
+    assert forced["rmse"] == pytest.approx(extras["errors"]["gaussian"])
 
 
 def test_policy_colluders_and_settings(run, tmp_path):

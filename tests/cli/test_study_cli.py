@@ -115,7 +115,8 @@ def test_explain_in_words_and_as_json(run, signed):
     said = json.loads(out)
     assert said["kept"] is True
     assert said["epsilon"]["1"] == pytest.approx(study.promise(1).worst_epsilon(1e-6))
-    assert said["epsilon"]["3"] > said["epsilon"]["1"]
+    assert "3" not in said["epsilon"], "three of four could open what they like"
+    assert any("3 together" in note and "certified against at most 1" in note for note in said["notes"])
 
 
 def test_a_table_and_a_histogram_are_asked_for(run, tmp_path):

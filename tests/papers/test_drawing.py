@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from netdp.papers.drawing import HEIGHT, PAGE, WIDTH, _figure, colours, covered, shared_legend
-from netdp.papers.experiment import FigureKind, Panel, Series
+from netdp.papers.drawing import HEIGHT, PAGE, WIDTH, _figure, colours, covered, drawn, shared_legend
+from netdp.papers.experiment import FigureKind, Observation, Panel, Result, Series
 
 X = [1, 2, 3, 4, 5]
 
@@ -98,3 +98,12 @@ def test_coloured_panels_share_one_bar():
     figure = _figure([one] * 4, 4)
     assert len(figure.axes) == 5
     assert figure.axes[-1].get_ylabel() == "loss"
+
+
+def test_a_picture_says_what_is_not_in_it():
+    one = Observation("x", True, certified=1.0)
+    whole = drawn(Result({}, (one,), panels=(panel("a"),)))
+    part = drawn(Result({}, (one,), panels=(panel("a"),), missing=("ego graph 686 is not on this machine", "another")))
+    words = [text.get_text().replace("\n", " ") for text in part.findobj(lambda thing: hasattr(thing, "get_text"))]
+    assert "Not in this picture: ego graph 686 is not on this machine; another." in words
+    assert part.get_size_inches()[1] > whole.get_size_inches()[1]

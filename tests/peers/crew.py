@@ -32,6 +32,7 @@ from netdp.peers.ledger.entries import CORRECTS
 from netdp.peers.ledger.policy import OwnerPolicy
 from netdp.peers.ledger.store import Store
 from netdp.peers.messages import Item, ItemKind, Key, decode
+from netdp.peers.recovery.closing import answer_digest
 from netdp.peers.setup import deal, settle
 from netdp.peers.streams import context, noise_words
 from netdp.peers.study import Study, signatures
@@ -315,12 +316,15 @@ class Crew:
     """A settled study of n parties in a folder, with data, ready for `netdp.peers.launch.up`.
 
     rough   any noise will do, and the promise is not checked: neither takes time
+    threshold   of a masked sum: none unless stated, so that its noise can be drawn a second time from the keys that are kept
     """
 
     def __init__(
         self, folder, n, graph, *, protocol="masked-sum", task=MEAN, gather=120.0, patience=30.0, rough=False, **options
     ):
         self.folder, names = folder, [f"p{u}" for u in range(n)]
+        if protocol == "masked-sum":
+            options.setdefault("threshold", 0)
         with roughly(protocol) if rough else contextlib.nullcontext():
             draft = Study.plan("crew", task, names, graph=graph, epsilon=2.0, delta=1e-6, kind=protocol, **options)
             draft = draft.replace(timing={"gather": gather, "patience": patience})
@@ -375,6 +379,15 @@ class Crew:
     def secret(self, u):
         return Identity.load(self.home(u)).noise_secret
 
+    @property
+    def knows_noise(self):
+        """Whether what noise was drawn from can still be found in the parties' homes."""
+        return self.study.running.threshold is None
+
+    def noise_secret(self, u, attempt):
+        """What the noise of an attempt was drawn from."""
+        return self.secret(u)
+
     def written(self, u, attempt):
         """The secret half of what a party drew for an attempt."""
         with Store.open(self.home(u) / "peer.db", read_only=True) as store:
@@ -389,14 +402,14 @@ class Crew:
         protocol = study.protocol_of(roster)
         if isinstance(protocol, MaskedDescent):
             return descended(self, protocol, attempt, roster)
-        where = context(study.hash, attempt, roster)
+        where = context(study.hash, attempt, roster if study.running.threshold is None else ())
         steps = 0
         for u in roster:
-            secret, rows = self.secret(u), self.rows(u)
+            secret, rows = self.noise_secret(u, attempt), self.rows(u)
             if isinstance(protocol, MaskedSum):
                 integers = quantised(protocol, rows[0])
                 words = noise_words(secret, where, integers.astype("<i8").tobytes())
-                steps = steps + integers + DiscreteGaussian(protocol.share).sample(integers.shape, words)
+                steps = steps + integers + protocol.share_noise.sample(integers.shape, words)
             else:
                 words = noise_words(secret, where, rows.astype("<f8").tobytes())
 
@@ -407,6 +420,8 @@ class Crew:
         if isinstance(protocol, MaskedSum):
             body = reduced(steps.astype(np.uint64), protocol.q).tobytes()
             total = (steps + len(roster) * protocol.centre_steps) * protocol.step
+            if study.running.threshold is not None:
+                return total.tolist(), answer_digest(study.hash, attempt, roster, total).hex()
         else:
             body = steps.astype("<i8").tobytes()
             total = protocol.n * ring_mean(protocol, steps)

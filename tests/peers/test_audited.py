@@ -18,6 +18,7 @@ from netdp.errors import InvalidValue, Unsupported
 from netdp.families.gossip import peer as gossip_kind
 from netdp.families.masked import peer as learner
 from netdp.families.masked import peer as masked_kind
+from netdp.families.masked import protocol as masked_protocol
 from netdp.families.shuffle import peer_walk as shuffle_spread
 from netdp.families.shuffle.reports import Hop
 from netdp.families.token import peer_ring as ring_kind
@@ -342,14 +343,14 @@ def test_two_sound_studies_of_the_same_parties_pass_together(folder):
 
 
 def test_halved_noise(folder, monkeypatch):
-    monkeypatch.setattr(masked_kind, "DiscreteGaussian", lambda share: DiscreteGaussian(share // 4))
+    monkeypatch.setattr(masked_protocol, "DiscreteGaussian", lambda share: DiscreteGaussian(share // 4))
     masked(folder, coins=True)
     assert {"noise as large as stated", "the sum"} <= wrong(audited(folder))
 
 
 def test_canaries_tell_of_noise_that_is_all_but_left_out(folder, monkeypatch):
     """Whatever the law of the noise: the coins are guessed, in one run, more often than the claim allows."""
-    monkeypatch.setattr(masked_kind, "DiscreteGaussian", lambda share: DiscreteGaussian(share // 4096))
+    monkeypatch.setattr(masked_protocol, "DiscreteGaussian", lambda share: DiscreteGaussian(share // 4096))
     masked(folder, coins=True, sigma=4.0)
     audit = audited(folder)
     assert {"coins of one run", "canaries", "the sum"} <= wrong(audit)

@@ -29,6 +29,8 @@ def identities(tmp_path_factory):
 def made_study(identities, task=None, **options):
     task = task or Task(kind="mean", column="x", bounds=(0, 10))
     options = {"graph": "ring:5", "epsilon": 1.0, "delta": 1e-6, "colluders": 1, **options}
+    if options.get("kind", "masked-sum") == "masked-sum":
+        options.setdefault("threshold", 0)
     draft = Study.plan("five", task, NAMES, **options)
     return draft.complete([one.card for one in identities], [f"127.0.0.1:{7001 + u}" for u in range(5)], nonce="0" * 32)
 

@@ -246,7 +246,7 @@ def test_a_second_contribution_of_a_party_is_refused(tmp_path):
 
     told = asyncio.run(both(company, talk))
     assert {told[u]["digest"] for u in range(3)} == {one.expected(1, range(3))[1]}
-    assert any("a second contribution of party 1" in text for u, text in company.notes if u == 0)
+    assert any("a second contribution of p1" in text for u, text in company.notes if u == 0)
     assert one.spent(0) == [(1, 3)]
 
 

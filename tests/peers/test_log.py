@@ -4,6 +4,7 @@ import ast
 import json
 import os
 import pickle
+import re
 import stat
 import string
 from pathlib import Path
@@ -58,6 +59,10 @@ def test_every_sentence_has_a_code_and_is_made_from_its_fields(sentence):
     if names:
         with pytest.raises(KeyError):
             sentence()
+
+
+def test_people_read_names_and_no_numbers_of_parties():
+    assert [one.name for one in Sentence if re.search(r"party \{", one.value[1])] == []
 
 
 def test_what_quotes_a_problem_has_the_code_of_the_problem():

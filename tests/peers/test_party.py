@@ -234,7 +234,7 @@ def test_a_second_roster_for_the_same_attempt_is_refused():
     _, party = lone_party(attempts=2, absent=1)
     party.received(1, [vote(1, 1, (0, 1, 2, 3))], 0.1)
     party.received(2, [vote(1, 1, (0, 1, 2))], 0.1)
-    assert any("refused: a second vote of party 1 for attempt 1" in note for note in party.notes)
+    assert any("refused: a second vote of 1 for attempt 1" in note for note in party.notes)
 
 
 def test_a_roster_that_is_too_small_is_refused():

@@ -35,7 +35,7 @@ class Wire:
 @pytest.fixture
 def pair(tmp_path):
     draft = Study.plan("two", Task(kind="mean", column="x", bounds=(0, 120)), ["ash", "birch"], graph="complete:2",
-                       epsilon=2.0, delta=1e-6)  # fmt: skip
+                       epsilon=2.0, delta=1e-6, threshold=0)  # fmt: skip
     study, _ = settle(draft, tmp_path)
     (tmp_path / "x.csv").write_text("x\n37\n")
     return study, tmp_path

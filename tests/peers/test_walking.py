@@ -29,6 +29,9 @@ class Desk(SimpleNamespace):
     def written(self, attempt):
         return report("key", self.me)[:KEY] + report("own", self.me) + report("dummy", self.me)
 
+    def name(self, u):
+        return f"p{u}"
+
     def noted(self, attempt, place):
         return self.registers.get((attempt, place))
 
@@ -83,7 +86,7 @@ def test_who_is_out_of_reach_is_given_up_after_half_the_patience_and_not_before(
     assert [item.key.index for _, item in moves.addressed] == [2, 2, 2]
     assert all(take_cuts(item.body, 4, 2)[0] == {(3, 0, 1)} for _, item in moves.addressed)  # and all are told
     assert next(item.body for peer, item in moves.addressed if peer == 3)[16:] == b""  # nothing goes there any more
-    assert moves.notes == ["round 1 of 2 and all later ones go on without party 3"]
+    assert moves.notes == ["round 1 of 2 and all later ones go on without p3"]
     assert me.absent == {3}
 
 

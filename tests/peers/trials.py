@@ -18,7 +18,7 @@ import itertools
 import shutil
 import tempfile
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -30,10 +30,13 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from world import World
 
+from netdp.errors import NetdpError
+from netdp.peers.desk import SECRETS
 from netdp.peers.identity import Card, Identity, certificate
 from netdp.peers.ledger.store import Store
-from netdp.peers.messages import decode, encode
+from netdp.peers.messages import Hello, Item, decode, encode
 from netdp.peers.peer import Peer
+from netdp.peers.recovery.dealing import AttemptSecrets
 from netdp.peers.spread import SpreadResult
 from netdp.peers.study import Study
 
@@ -42,7 +45,9 @@ HORIZON = 100 * PATIENCE
 """By then everybody must have an outcome."""
 NONCES = 5
 """So many different studies per protocol: planning one takes longer than a trial."""
-WRITES = ("put_vote", "spend", "adopt", "once", "rise", "amend", "set_result")
+COMPANIES = {}
+"""More studies beside the rows of the matrix: options of a plan, with `parties`."""
+WRITES = ("put_vote", "spend", "adopt", "once", "rise", "settle", "amend", "set_result")
 
 
 EXPECTED = {}
@@ -78,9 +83,12 @@ def identity(name, folder):
 @lru_cache(maxsize=100)
 def cast(row, tolerant):
     """A study of a row of the matrix, and everybody's keys."""
-    options = {"graph": f"complete:{matrix.PARTIES}", "protocol": row.partition(",")[0]} | matrix.COMPANY.get(row, {})
-    options |= matrix.tolerance(row) if tolerant else {}
-    names = [f"p{u}" for u in range(matrix.PARTIES)]
+    if row in COMPANIES:
+        options = {"protocol": "masked-sum"} | COMPANIES[row]
+    else:
+        options = {"graph": f"complete:{matrix.PARTIES}", "protocol": row.partition(",")[0]}
+        options |= matrix.COMPANY.get(row, {}) | (matrix.tolerance(row) if tolerant else {})
+    names = [f"p{u}" for u in range(options.pop("parties", matrix.PARTIES))]
     task, kind = options.pop("task", crew.MEAN), options.pop("protocol")
     with crew.roughly(kind):
         draft = Study.plan("trial", task, names, epsilon=2.0, delta=1e-6, kind=kind, **options)
@@ -165,7 +173,7 @@ class Trial(World):
 
     def __init__(self, row, seed, *, tolerant=None, calm=False, twist=None):
         rng = np.random.default_rng([7, seed])
-        able = bool(matrix.tolerance(row))
+        able = row not in COMPANIES and bool(matrix.tolerance(row))
         tolerant = able and bool(rng.random() < 0.5) if tolerant is None else tolerant
         self.row, self.study_number = row, seed % NONCES
         self.study, self.people, self._rows = scene(row, self.study_number, tolerant)
@@ -173,7 +181,8 @@ class Trial(World):
         self.neighbours = [self.study.neighbours(u) for u in range(self.all)]
         edges = [(u, v) for u in range(self.all) for v in self.neighbours[u] if u < v]
         self.schedule = Schedule.calm(seed, self.all) if calm else Schedule.draw(seed, self.all, edges)
-        self.twist = twist  # (from, to, message) → what is sent instead: for parties that lie
+        self.twist = twist  # (from, to, message) → what is sent instead, if anything: for parties that lie
+        self.liars = set()  # they hear nothing of what they said in two ways, and may fail
         self.rng = np.random.default_rng([1, seed])
         self.clock = Time()
         self.events, self.order, self.numbers = [], itertools.count(), itertools.count()
@@ -181,6 +190,7 @@ class Trial(World):
         self.parties, self.peers = [None] * self.all, [None] * self.all
         self.told, self.notes, self.forgone = {}, [], set()
         self.accused = set()  # (by whom, who lied about what it holds)
+        self.drawn = {}  # (party, attempt) → the fresh secrets of the attempt, which the party itself erases
         self.awake = [0.0] * self.all
         self.words, self._writes, self._return = matrix.Words(), [], None
         memory = Path("/dev/shm")
@@ -200,6 +210,12 @@ class Trial(World):
     def secret(self, u):
         return self.people[u].noise_secret
 
+    knows_noise = True
+
+    def noise_secret(self, u, attempt):
+        drawn = self.drawn.get((u, attempt))
+        return self.secret(u) if drawn is None else drawn.noise
+
     def rows(self, u):
         return self._rows[u]
 
@@ -208,7 +224,7 @@ class Trial(World):
             return store.contribution(self.study.hash, attempt).secret
 
     def expected(self, attempt, roster):
-        where = self.row, self.study.hash, attempt, roster
+        where = self.row, self.study.hash, attempt, roster, *(self.noise_secret(u, attempt) for u in roster)
         if where not in EXPECTED:
             EXPECTED[where] = crew.Crew.expected(self, attempt, roster)
         return EXPECTED[where]
@@ -234,7 +250,15 @@ class Trial(World):
         self.flush(u)
 
     def _doom(self, u, store):
-        """Let this life end at a transaction, if the schedule says so."""
+        """Let this life end at a transaction, if the schedule says so; and remember what it draws."""
+        settled = store.settle
+
+        def settle(study, attempt, bodies, *, secrets=None, erased=()):
+            settled(study, attempt, bodies, secrets=secrets, erased=erased)
+            if secrets and SECRETS in secrets:
+                self.drawn[u, attempt] = AttemptSecrets.from_bytes(secrets[SECRETS])
+
+        store.settle = settle
         mine = next((order for order in self._writes if order[0] == u), None)
         if mine is None:
             return
@@ -292,6 +316,10 @@ class Trial(World):
         except Died:
             self._fell(u, peer.store)
             return
+        except NetdpError:
+            if u not in self.liars:
+                raise
+            self.kill(u)
         self.flush(u)
 
     def link(self, u, v):
@@ -337,22 +365,33 @@ class Trial(World):
                 continue
             if self.twist is not None:
                 messages = [said for message in messages if (said := self.twist(u, to, message)) is not None]
-            for message in messages:
-                self.words.hear(u, to, message)
-            arrival = max(self.now + float(self.rng.exponential(self.schedule.slow)), self.latest.get((link, u), 0.0))
-            self.latest[link, u] = arrival  # a link keeps the order
-            heapq.heappush(self.events, (arrival, next(self.order), self.deliver, (u, to, link, encode(messages))))
+            self.send(u, to, link, messages)
         if party.may_leave:
             self.forgone.add(u)
             self.at(0.0, self.kill, u)
             return
         self.at(max(party.wake - self.now, 0.001) if party.wake < float("inf") else 1e9, self.tick, u, party)
 
+    def send(self, u, to, link, messages):
+        """Put messages on a link."""
+        for message in messages:
+            self.words.hear(u, to, message)
+        arrival = max(self.now + float(self.rng.exponential(self.schedule.slow)), self.latest.get((link, u), 0.0))
+        self.latest[link, u] = arrival  # a link keeps the order
+        heapq.heappush(self.events, (arrival, next(self.order), self.deliver, (u, to, link, encode(messages))))
+
     def deliver(self, u, to, link, frame):
         if self.awake[to] > self.now:
             heapq.heappush(self.events, (self.awake[to], next(self.order), self.deliver, (u, to, link, frame)))
         elif self.links.get(frozenset((u, to))) == link:
-            self.act(to, lambda party: party.received(u, decode(frame), self.now))
+            messages = decode(frame)
+            if to in self.liars:
+                messages = [
+                    replace(one, proofs=()) if isinstance(one, Hello) else one
+                    for one in messages
+                    if not (isinstance(one, Item) and one.key.author == to)
+                ]
+            self.act(to, lambda party: party.received(u, messages, self.now))
 
     def tick(self, u, party):
         if self.parties[u] is not party:

@@ -135,7 +135,8 @@ class World:
             fewest=self.n - self.absent, attempts=self.attempts, tolerates=False, gather=2 * self.patience, patience=self.patience,
             grace=1.0, verify=lambda item: item.signature == signature(item.key, item.body), proves=proves,
             longest=dict.fromkeys(ItemKind, 10 ** 6), rounds=10_000, releases=1, steps=0, fits=lambda item: True, version="",
-            formats=self.formats[u], hears=lambda peer, author: False,
+            formats=self.formats[u], hears=lambda peer, author: False, deals=False, ballots=0,
+            proofs=4 * (self.attempts + 8),
         )  # fmt: skip
 
     def start(self, u):

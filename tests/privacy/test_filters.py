@@ -2,7 +2,9 @@
 
 import itertools
 import math
+from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 from scipy import stats
@@ -10,6 +12,7 @@ from scipy import stats
 from netdp.audit.analysts import best_analyst
 from netdp.errors import InvalidValue, NetdpError, Refused
 from netdp.mechanisms.noisy_sums import Release, repeated_curve, sampled_releases_curve
+from netdp.numerics.arrays import UNIT
 from netdp.privacy import Claim, Filter, GaussianCurve, Guarantee, Odometer, ProfileCurve, RenyiCurve, SharedCurve
 from netdp.privacy import filters as module
 from netdp.privacy.filters import LEVELS, PURE, SLACK, costs
@@ -150,6 +153,75 @@ def test_a_divergence_is_that_of_a_law_near_by(seed):
     printed = math.log(np.sum(np.minimum(near, p) * (p / q) ** (order - 1)) + order * s) / (order - 1)
     assert exact - 1e-12 <= charged
     assert printed - 1e-12 <= charged <= printed + 1e-9
+
+
+def test_slack_is_charged_for_all_that_is_no_gaussian():
+    slacks = np.array([[1e-11], [2e-11], [3e-11]])
+    _, used = costs(response(0.4), np.array([5.0]), slacks)
+    assert used[:, 0].tolist() == [0.0, 2e-11, 3e-11]
+    _, used = costs(GaussianCurve(0.4).self_compose(1), np.array([5.0]), slacks)
+    assert used[:, 0].tolist() == [1e-11, 0.0, 0.0]
+    table = ProfileCurve.of(GaussianCurve(0.3), np.linspace(0.0, float(GaussianCurve(0.3).epsilon(1e-30)), 500))
+    assert costs(table, np.array([5.0]), slacks)[1].tolist() == slacks.tolist()
+
+
+def test_slack_is_counted_beside_the_losses():
+    """So many losses that each fail with the chance that one may use are more than δ, although nothing else is lost."""
+    sums = module._Sums(np.array([1.0]), np.array([DELTA]))
+    failing = ProfileCurve([0.0, 1.0], [0.999 * sums.slacks[1, 0]] * 2)
+    for times, holds in ((4000, True), (4097, False), (9000, False)):
+        sums = module._Sums(np.array([1.0]), np.array([DELTA]))
+        sums.add(failing, times)
+        assert sums.spent[1:].max() == 0
+        assert sums.hold()[0] == holds
+    assert 9000 * float(failing.delta(1.0)) > DELTA
+
+
+def test_the_rounding_of_sums_is_on_top(monkeypatch):
+    mu, asked = 0.3, []
+    monkeypatch.setattr(module, "gaussian_delta", lambda mu, epsilons: asked.append(mu) or np.zeros_like(epsilons))
+    one, _ = costs(GaussianCurve(mu), np.array([5.0]), np.full((3, 1), 1e-12))
+    assert Fraction(one[1, 0]) >= Fraction(mu) ** 2 * (1 + 2 * Fraction(UNIT))
+    assert Fraction(one[2, 0]) >= 5 * Fraction(mu) ** 2 / 2 * (1 + Fraction(UNIT))
+    sums = module._Sums(np.array([1.0]), np.array([DELTA]))
+    sums.add(response(0.4), 3)
+    each, slack = costs(response(0.4), sums.orders, sums.slacks)
+    for k in range(3):
+        assert Fraction(sums.spent[k, 0]) >= 3 * Fraction(each[k, 0]) * (1 + 2 * Fraction(UNIT))
+        assert Fraction(sums.used[k, 0]) >= 3 * Fraction(slack[k, 0]) * (1 + 2 * Fraction(UNIT)) * (k > 0)
+    sums.hold()
+    assert Fraction(asked[-1][0]) ** 2 >= Fraction(sums.spent[1, 0]) * (1 + 6 * Fraction(UNIT))
+    # a conversion that ends six units below the part of δ does not fit: eight are added to it
+    sums.spent[0], sums.spent[1] = math.inf, math.inf
+    for log_delta in np.linspace(-20.0, -10.0, 41):
+        monkeypatch.setattr(module, "order_log_delta", lambda *_, x=log_delta: np.array([x]))
+        sums.used[:] = 0.0
+        sums.deltas[2] = np.exp(log_delta) * (1 + 6 * UNIT)
+        assert not sums.hold()[0]
+        sums.deltas[2] = np.exp(log_delta) * (1 + 16 * UNIT)
+        assert sums.hold()[0]
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.4, 2.0])
+def test_the_margins_of_a_pair_are_as_printed(epsilon):
+    curve = response(epsilon)
+    pair = module._Pair(curve, 0.0)
+    with mpmath.workdps(40):
+        top, end = mpmath.mpf(float(curve.deltas[0])), mpmath.mpf(float(pair.losses[1]))
+        a = top / mpmath.expm1(end)
+        assert pair.p[0] >= (top + a) * (1 + 8 * UNIT)
+        assert pair.q[0] <= a * (1 - 8 * UNIT)
+        p, q = mpmath.mpf(float(pair.p[0])), mpmath.mpf(float(pair.q[0]))
+        mu = mpmath.sqrt(2) * (mpmath.erfinv(2 * p - 1) - mpmath.erfinv(2 * q - 1))
+        found = float(pair.mu(np.array([0.0]))[0])
+        assert found >= mu * (1 + mpmath.mpf("0.9e-12")) + mpmath.mpf("0.9e-13")
+        for order in (1.5, 6.0, 40.0):
+            # 1 − P + Pφ − Q(1 − 1/φ) with φ = e^{(α−1)ε}, 10⁻¹³ on what is subtracted from, 10⁻¹² on the logarithm
+            grown = mpmath.exp((order - 1) * end)
+            log = mpmath.log(1 - p + p + p * (grown - 1) - q * (1 - 1 / grown) + mpmath.mpf("0.9e-13"))
+            found = float(pair.divergence(np.array([order]), np.array([0.0]))[0])
+            assert found >= (log * (1 + mpmath.mpf("0.9e-12")) + mpmath.mpf("0.95e-12")) / (order - 1)
+            assert found <= (log * (1 + mpmath.mpf("1.1e-12")) + mpmath.mpf("1.2e-12")) / (order - 1)
 
 
 def test_a_renyi_curve_is_charged_at_its_order():
@@ -379,6 +451,22 @@ def test_every_curve_can_be_spent():
         year.spend(Guarantee(GaussianCurve(0.1), observers=[2], claim=Claim.ESTIMATE))
     with pytest.raises(InvalidValue, match="curves and guarantees"):
         year.spend(0.5)
+
+
+def test_nothing_is_taken_back_and_nobody_is_no_loss():
+    odometer = Odometer(DELTA)
+    odometer.spend(GaussianCurve(1.0))
+    before = odometer.epsilon
+    for times in (-1, 0.5, math.nan):
+        with pytest.raises(InvalidValue, match="times must be a whole number"):
+            odometer.spend(GaussianCurve(1.0), times)
+        with pytest.raises(InvalidValue, match="times must be a whole number"):
+            module.limit_admits([(GaussianCurve(1.0), 1), (GaussianCurve(1.0), times)], 1.0, DELTA)
+    assert odometer.epsilon == before
+    for budget in (odometer, Filter(1.0, DELTA)):
+        with pytest.raises(InvalidValue, match="nan is none"):
+            budget.spend(GaussianCurve(math.nan))
+    assert odometer.epsilon == before
 
 
 def test_a_budget_without_delta_admits_pure_losses_only():

@@ -102,6 +102,19 @@ def test_a_coarse_grid_is_predicted_and_bounded_beside_that():
         assert ", at most " in error.words
 
 
+@pytest.mark.parametrize("graph", [graphs.ring(16), graphs.path(16)], ids=["ring", "path"])
+def test_without_values_a_coarse_grid_is_predicted_for_the_two_sides_that_hardly_mix(graph):
+    """Values at the two ends of their interval err most: rounds stop before the two sides are level."""
+    protocol = netdp.Gossip(graph, rounds=60, sigma=1.0, grid=0.25)
+    error, found = expected_error(protocol), {}
+    for name, values in {"sides": np.arange(16) < 8, "alike": np.full(16, 0.125), "mixed": np.arange(16) % 2}.items():
+        runs = (simulate(protocol, values.astype(float), seed, bounds=(0.0, 1.0)).estimates for seed in range(300))
+        found[name] = math.sqrt(np.mean([np.mean((estimates - values.mean()) ** 2) for estimates in runs]))
+    assert error.claim is Claim.ESTIMATE
+    assert found["sides"] == max(found.values())
+    assert 0.95 * found["sides"] <= error.rmse <= 1.25 * found["sides"]  # and mixing's bound on top
+
+
 def test_every_family_claims_what_it_predicts():
     claims = {name: expected_error(protocol).claim for name, protocol in RUN.items()}
     assert {claims[name] for name in ("central", "local", "masked-sum", "ring-sum", "secret-ring-sum")} == {Claim.EXACT}

@@ -95,15 +95,16 @@ def still_page(tmp_path):
 
 
 def papers_page(tmp_path):
+    from netdp.papers.comparison import Close, Comparison
     from netdp.papers.experiment import Experiment, Observation, Result, ResultTable, Size
     from netdp.papers.page import page
     from netdp.papers.runs import reproduce
 
     def run(size, work):
         finding = Observation(HOSTILE, True, printed=HOSTILE, certified=1.5, note=HOSTILE)
-        return Result(
-            {HOSTILE: HOSTILE}, (finding,), (), (ResultTable(HOSTILE, (HOSTILE,), ((HOSTILE,),)),), (HOSTILE,)
-        )
+        compared = Comparison(HOSTILE, HOSTILE, {HOSTILE: [1.0]}, Close(2.0), erratum=HOSTILE, note=HOSTILE)
+        table = ResultTable(HOSTILE, (HOSTILE,), ((HOSTILE,),))
+        return Result({HOSTILE: HOSTILE}, (finding,), (compared,), (), (table,), (HOSTILE,))
 
     made = Experiment("000-fig2a", HOSTILE, HOSTILE, HOSTILE, run, HOSTILE, HOSTILE, (HOSTILE,))
     (tmp_path / "errata.md").write_text("")

@@ -228,6 +228,50 @@ def laplace_law(rate: Fraction) -> SampleLaw:
     return SampleLaw(f"the discrete Laplace law of rate {r:.3g}", lambda x: -r * np.abs(x), -reach, reach)
 
 
+@dataclass(frozen=True)
+class TableLaw(SampleLaw):
+    """A law whose mass is no smooth function: the mass of every whole number is stated."""
+
+    masses: tuple[float, ...] = ()
+
+    @cached_property
+    def shares(self) -> FloatArray:
+        """The probability of every bin."""
+        place = np.arange(self.low, self.high + 1) // self.width - self.first
+        return np.asarray(np.bincount(place, weights=np.array(self.masses)) / math.fsum(self.masses))
+
+    def remainders(self, modulus: int) -> FloatArray:
+        """The probability of every remainder, from every number: 0 may have much of the mass."""
+        numbers = np.arange(self.low, self.high + 1) % modulus
+        found = np.bincount(numbers, weights=np.array(self.masses), minlength=modulus)
+        return np.asarray(found / math.fsum(self.masses))
+
+
+_LONGEST_TABLE = 1 << 21
+
+
+def laplace_share_law(rate: Fraction, parts: int | Fraction) -> SampleLaw | None:
+    """A − B for A, B ~ NB(1/parts, e^{−r}): a share of a discrete Laplace law; None where a table of it would be too long.
+
+    Of several shares together, `parts` is how many make one Laplace law for each of them: a fraction, below one for more than one.
+
+    >>> law = laplace_share_law(Fraction(1, 4), 3)
+    >>> round(law.deviation**2, 6) == round(0.5 / math.sinh(1 / 8) ** 2 / 3, 6)
+    True
+    """
+    from scipy.signal import fftconvolve
+    from scipy.special import gammaln
+
+    reach = math.ceil(_SCALES / float(rate)) + 1
+    if reach > _LONGEST_TABLE:
+        return None
+    j, s = np.arange(reach + 1), float(1 / Fraction(parts))
+    once = np.exp(gammaln(j + s) - gammaln(s) - gammaln(j + 1) - float(rate) * j)
+    masses = np.maximum(fftconvolve(once, once[::-1]), 0.0)
+    words = f"a share, one of {float(parts):.4g}, of the discrete Laplace law of rate {float(rate):.3g}"
+    return TableLaw(words, lambda x: np.zeros_like(x), -reach, reach, tuple(masses.tolist()))
+
+
 def finite_law(shares: Sequence[float | Fraction], words: str = "stated shares") -> SampleLaw:
     """The numbers 0, 1, … with these probabilities.
 

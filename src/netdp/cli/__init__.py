@@ -6,7 +6,22 @@ import sys
 
 import typer
 
-from netdp.cli import account, audit, flags, ledger, lists, peer, plan, report, reproduce, simulate, studio, study, up
+from netdp.cli import (
+    account,
+    audit,
+    evidence,
+    flags,
+    ledger,
+    lists,
+    peer,
+    plan,
+    report,
+    reproduce,
+    simulate,
+    studio,
+    study,
+    up,
+)
 from netdp.errors import NetdpError
 
 app = typer.Typer(
@@ -18,6 +33,7 @@ app = typer.Typer(
 )
 app.command("account")(account.account)
 app.command("audit")(audit.audit)
+app.add_typer(evidence.app, name="evidence")
 app.command("graphs")(lists.list_graphs)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(peer.app, name="peer")

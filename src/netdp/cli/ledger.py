@@ -91,20 +91,34 @@ def show_ledger(
 
 
 @app.command("verify")
-def verify(home: Home, json: flags.Json = None) -> None:
+def verify(
+    home: Home,
+    studies: Annotated[
+        list[Path] | None,
+        typer.Option("--study", help="A study of which attempts are entered as free: check their seals; repeat it."),
+    ] = None,
+    json: flags.Json = None,
+) -> None:
     """Check that nothing was changed, removed or added: the chain of hashes, its signature, and every contribution.
 
+    An entry of an attempt that was free holds its members' signatures that nothing was opened: --study checks them.
     An older copy of the whole file cannot be told from the file alone.
     """
     from netdp.cli.output import show
     from netdp.peers.identity import Identity
     from netdp.peers.ledger.entries import LedgerBroken
     from netdp.peers.ledger.store import Store
+    from netdp.peers.recovery.seal import check_seals, is_free
+    from netdp.peers.study.study import Study
 
     card = Identity.load(home).card
+    known = [Study.read(path) for path in studies or ()]
     try:
         with Store.open(home / "peer.db", read_only=True) as store:
             found = store.verify(card)
+            entries = store.entries()
+        for study in known:
+            check_seals(study, entries)
     except LedgerBroken as error:
         show({"ok": False, "row": error.row, "problem": error.problem}, [f"BROKEN: {error}"], bool(json))
         raise typer.Exit(1) from None
@@ -114,15 +128,24 @@ def verify(home: Home, json: flags.Json = None) -> None:
     each = "each with its contribution"
     if found.seams or found.admitted:
         each = "each with its contribution, but for those named below"
+    hashes = {study.hash.hex() for study in known}
+    free = [entry for entry in entries if is_free(entry)]
+    sealed = sum(entry.study in hashes for entry in free)
+    seals = []
+    if free:
+        seals = [f"{len(free)} of them free; the seals of {sealed} were checked"]
+        unchecked = sorted({entry.name for entry in free if entry.study not in hashes})
+        seals += [f"  to check those of {', '.join(map(repr, unchecked))}: --study STUDY"] if unchecked else []
     lines = [
         f"{home / 'peer.db'}: in order",
         f"{rows}, {each}{adopted}",
+        *seals,
         f"head {found.head[:16]}…, {signed}",
         *_seam_lines([seam.to_dict() for seam in found.seams], list(found.admitted), home),
     ]
     show(
         {"ok": True, "rows": found.rows, "head": found.head, "signed": found.signed, "adopted": found.adopted,
-         "seams": [seam.to_dict() for seam in found.seams], "admitted": list(found.admitted)},
+         "free": len(free), "seals": sealed, "seams": [seam.to_dict() for seam in found.seams], "admitted": list(found.admitted)},
         lines,
         bool(json),
     )  # fmt: skip
@@ -278,10 +301,16 @@ def _lines(data: dict[str, Any], first: int | str, rows: int) -> list[str]:
         name = entry["name"] if len(entry["name"]) <= 25 else entry["name"][:24] + "…"
         lines.append(
             f"{entry['row']:>4}  {entry['time'][:10]}  {name:<26}{_attempt(entry['attempt']):>8}{len(entry['roster']):>9}  "
-            f"{entry['unit']:<9}{_epsilon(entry['epsilon']):>8}"
+            f"{entry['unit']:<9}{'free' if _is_free(entry) else _epsilon(entry['epsilon']):>8}"
         )
     if any(_attempt(entry["attempt"])[-1] == "*" for entry in data["entries"]):
         lines.append("      *: what that attempt really cost; it counts in place of the row before")
+    if free := [entry for entry in data["entries"] if _is_free(entry)]:
+        lines.append("      free: its members sealed that nothing of it is opened, so it cost nothing")
+        lines += [
+            f"            row {entry['row']}: signed by {len(entry['loss']['seal'])} of {len(entry['roster'])}"
+            for entry in free
+        ]
     lines += [f"      epsilon: of this entry alone, to {_words(first)}, at delta = {data['delta']:g}", ""]
     lines.append(f"{'All of these together, to':<36}{'about one record':>22}{'about all data':>22}")
     lines.append(f"{'':<36}{'whatever':>11}{'fixed':>11}{'whatever':>11}{'fixed':>11}")
@@ -298,6 +327,10 @@ def _lines(data: dict[str, Any], first: int | str, rows: int) -> list[str]:
     if any(entry["unit"] == "record" for entry in data["entries"]):
         lines.append("Entries that protect single records bound nothing about all data together.")
     return lines
+
+
+def _is_free(entry: dict[str, Any]) -> bool:
+    return bool(entry["loss"].get("kind") == "nothing")
 
 
 def _attempt(number: int) -> str:

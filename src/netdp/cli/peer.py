@@ -349,15 +349,16 @@ def run(
     Refuses, before anything is sent, what is not signed by all, not what it promises, or over this party's limits. Ended or
     killed at any moment, the same command goes on from where it was.
 
-    Exit status: 0 the answer is here; 2 refused, nothing new was sent; 3 the study ended without an answer; 1 a failure, start
-    it again; 130 or 143 stopped by a signal, start it again.
+    Exit status: 0 the answer is here; 2 refused, nothing new was sent; 3 the study ended without an answer; 4 the answer is none
+    that honest parties can have come to, and is withheld; 1 a failure, start it again; 130 or 143 stopped by a signal, start it
+    again.
     """
     with contextlib.nullcontext() if quiet or json else working("loading what runs a party"):
         _need("cryptography", "google.protobuf", "grpc", *(["prometheus_client"] if metrics is not None else []))
         from netdp.errors import FileFormatError, InvalidValue, NetdpError, Refused
         from netdp.peers.events import statement_of
         from netdp.peers.ledger.policy import PolicyRefused, verdict_lines
-        from netdp.peers.outcome import ANSWERED, ENDED, FAILED, REFUSED
+        from netdp.peers.outcome import FAILED, REFUSED, status_of
         from netdp.peers.peer import prepare
         from netdp.peers.status import Standing
         from netdp.peers.trace import Trace
@@ -428,12 +429,13 @@ def run(
         sentence = stopped_words(entries, peer.meter.linked, peer.study.timing.patience, peer.party.steps_made)
         return _stopped(stopped, sentence, entries, json)
     files, lines = model_lines(peer.study, home, out) if told["ok"] else ({}, [])
+    status = "answered" if told["ok"] else "withheld" if told.get("withheld") else "ended"
     print_lines(
-        {"status": "answered" if told["ok"] else "ended", **told, "ledger": str(home / "peer.db"), **files},
+        {"status": status, **told, "ledger": str(home / "peer.db"), **files},
         [*outcome_lines(peer.study, told, home), *lines],
         json,
     )
-    return ANSWERED if told["ok"] else ENDED
+    return status_of(told)
 
 
 def _metrics(
@@ -449,7 +451,10 @@ def _metrics(
         (found.delta, str(found.unit)) if file.exists() and (found := OwnerPolicy.read(file)) else (1e-6, "record")
     )
     spent = Spent(peer.store, delta, unit)
-    collector = Collector(peer.meter, spent, rejections=peer.party.rejections, starts=lambda: watchers.standing.starts)
+    collector = Collector(
+        peer.meter, spent, rejections=peer.party.rejections, starts=lambda: watchers.standing.starts,
+        cheats=lambda: len({key.author for key in peer.party.evidence}),
+    )  # fmt: skip
     return shown(collector, host, port)
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 EVERY = 1.0
 """Seconds between two looks at how far the party is, for the status file."""
 
-_OWN = ("peer.db", "policy.toml", "status.json", "trace.jsonl", "traced-study.toml", "card.")
+_OWN = ("peer.db", "policy.toml", "status.json", "evidence.json", "trace.jsonl", "traced-study.toml", "card.")
 
 
 class Watchers(Followers):
@@ -63,7 +63,7 @@ def live(
     import asyncio
 
     from netdp.peers.events import statement_of
-    from netdp.peers.outcome import ANSWERED, ENDED, FAILED
+    from netdp.peers.outcome import FAILED, status_of
     from netdp.peers.peer import Stopped
 
     async def life() -> dict[str, Any]:
@@ -108,7 +108,7 @@ def live(
         if told is None or not told["ok"]:
             told = earlier or told
         if told is not None:
-            code = ANSWERED if told["ok"] else ENDED
+            code = status_of(told)
         else:
             code = 128 + (stopped[0] if stopped else signal.SIGINT)
     except BaseException as problem:
@@ -288,12 +288,16 @@ def outcome_lines(study: Study, told: dict[str, Any], home: Path) -> list[str]:
         missing = [name for name in study.names if name not in told["roster"]]
         without = f", without {', '.join(missing)}" if missing else ""
         lines = [
-            *_answer_lines(study, told["answer"], m),
+            *answer_lines(study, told["answer"], m),
             "",
             f"{m} of {study.n} parties took part{without}; attempt {told['attempt']}.",
+            *_signed_lines(study, told),
         ]
+    elif told.get("withheld"):
+        lines = [f"THE ANSWER IS WITHHELD: {told['reason']}."]
     else:
         lines = [f"No answer: {told['reason']}."]
+    lines += cheat_lines(told.get("evidence", []), {one["party"]: one["why"] for one in told.get("blamed", [])}, home)
     if told.get("worse"):
         which = ", ".join(map(str, told["worse"]))
         first = f"WORSE THAN PROMISED: attempt {which} went otherwise than planned, and cost more; the ledger holds the true cost."
@@ -318,7 +322,28 @@ def outcome_lines(study: Study, told: dict[str, Any], home: Path) -> list[str]:
     return [*lines, "", f"Ledger: {home / 'peer.db'}   (netdp ledger show --home {home})"]
 
 
-def _answer_lines(study: Study, answer: dict[str, Any], parties: int) -> list[str]:
+def _signed_lines(study: Study, told: dict[str, Any]) -> list[str]:
+    """Who signed the answer, where answers are signed; what that proves, `netdp study result` says."""
+    if study.running.threshold is None:
+        return []
+    signed = told.get("signatures", {})
+    return [f"{len(signed)} of {study.n} parties signed this answer (netdp study result)."]
+
+
+def cheat_lines(evidence: list[dict[str, Any]], blamed: dict[str, str], home: Path) -> list[str]:
+    """Who is proved to have signed two different things, and who else did what no honest party does; nothing if nobody."""
+    from netdp.peers.status import EVIDENCE, words_of
+
+    out = [
+        f"PROVED: {one['party']} signed {words_of(one)}: it cheats, or its keys are in use elsewhere."
+        for one in evidence
+    ]
+    if evidence:
+        out.append(f"  anybody can check it: netdp evidence verify {home / EVIDENCE} --study STUDY")
+    return ["", *out, *(f"NOTE: {why}." for why in blamed.values())] if out or blamed else []
+
+
+def answer_lines(study: Study, answer: dict[str, Any], parties: int) -> list[str]:
     """The answer in the data's own units."""
     what = study.task.describe()
     what = what[0].upper() + what[1:]

@@ -50,7 +50,7 @@ PLAN_FLAGS: dict[str, Any] = {
 
 #: Settings of protocols that a plan finds itself, or that belong only to protocols with a planner of their own.
 _FOUND = (
-    "sigma", "gamma", "centre", "cover", "crashes", "delta0", "law", "noise", "reach", "variation",
+    "sigma", "gamma", "centre", "cover", "crashes", "delta0", "honest", "noise", "reach", "threshold", "variation",
 )  # fmt: skip
 
 

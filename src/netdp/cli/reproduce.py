@@ -38,7 +38,7 @@ def reproduce(
     from netdp.cli.output import progress_bar
     from netdp.engines.choice import engine as chosen_engine
     from netdp.papers import catalogue
-    from netdp.papers.errata.base import markdown
+    from netdp.papers.errata.base import load, markdown
     from netdp.papers.experiment import Agreement, Size
     from netdp.papers.page import write_page
     from netdp.papers.runs import reproduce_all
@@ -66,7 +66,8 @@ def reproduce(
         raise InvalidValue(
             f"cannot write into {str(out)!r}: {error.strerror}; name another folder with --out"
         ) from None
-    if everything or "errata" in names:
+    wants_errata = everything or "errata" in names
+    if wants_errata:
         errata = out / "errata.md"
         write_whole(errata, markdown().encode())
         if not json:
@@ -76,10 +77,12 @@ def reproduce(
         for report in reproduce_all(experiments, out, size, progress, again=again):
             reports.append(report)
             if not json:
-                _say(report)
+                _say(report, whole=not everything)
     page = write_page(_with_earlier(reports, out, size), out) if reports else None
     if json:
         found = {"page": page and str(page), "reports": [report.to_dict() for report in reports]}
+        if wants_errata:
+            found["errata"] = [one.to_dict() for one in load().values()]
         print(json_.dumps(found, indent=2, ensure_ascii=False))
     elif page is not None:
         print(f"Pictures, data and the page: {page}")
@@ -97,9 +100,16 @@ def _with_earlier(reports: list[Report], out: Path, size: Size) -> list[Report]:
     return [report for report in found if report is not None]
 
 
-def _say(report: Report) -> None:
+def _say(report: Report, *, whole: bool) -> None:
+    """A line for each experiment; with `whole`, one for every comparison that does not come out, too."""
     e = report.experiment
-    print(f"{e.id:14} {report.seconds:7.1f} s  {report.verdict.value:24} {e.title}", flush=True)
+    agreeing = sum(one["agrees"] for one in report.comparisons)
+    counted = f"{agreeing}/{len(report.comparisons)}" if report.comparisons else ""
+    print(f"{e.id:20} {report.seconds:6.1f} s  {report.verdict.value:24} {counted:6} {e.title}", flush=True)
+    for one in report.comparisons:
+        if whole and not one["agrees"]:
+            why = f" (erratum {one['erratum']})" if one["erratum"] else ""
+            print(f"{'':14} does not come out{why}: {one['what']}: {one['ours']}; the document: {one['document']}")
     for finding in report.findings:
         if not finding.holds:
             print(f"{'':14} does not hold: {finding.what}: {finding.note}")

@@ -5,6 +5,7 @@ Before an owner signs: what the party's own policy says of the study, whether it
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,6 +20,7 @@ from netdp.cli.training import schema as draft_schema
 if TYPE_CHECKING:
     from netdp.peers.identity import Card
     from netdp.peers.ledger.policy import PolicyDecision
+    from netdp.peers.result import ResultCheck
     from netdp.peers.study.study import Study
     from netdp.peers.study.training import AnyTask
 
@@ -120,6 +122,8 @@ _NEW_FLAGS: dict[str, Any] = {
     "cover": flags.option(int, "shuffle: through the curator's server, with at least so many places in each envelope."),
     "curator": flags.option(str, "shuffle: who collects; its name."),
     "spread": flags.option(str, "masked-sum: flood (the default) or average."),
+    "law": flags.option(str, "masked-sum: of the noise: gaussian, laplace, or best (the default): which errs less."),
+    "threshold": flags.option(int, "masked-sum: so many members together open the sum, in one attempt."),
     # when, and where to
     "gather": flags.option(float, "Seconds to wait for everybody at first."),
     "patience": flags.option(float, "Seconds without news before giving up."),
@@ -196,20 +200,43 @@ def new(context: typer.Context, **typed: Any) -> None:
     if protocol.startswith("walk-") and given.graph is not None and not given.graph.startswith("complete:"):
         typer.echo("looking at every pair of parties on this graph: that may take minutes …", err=True)
     planned = planner(question, given.epsilon, given.total, given.share)
+    laws: dict[str, str] = {}
+    if (
+        given.law in (None, "best")
+        and protocol in RUNNING
+        and "law" in RUNNING[protocol].options
+        and isinstance(question, Task)
+    ):
+        planned = _by_law(laws)
     study = watched("looking for the least noise that keeps the promise", planned)(
         given.name, question, names,
         graph=network,
         epsilon=next(one for one in (given.total, given.epsilon, 1.0) if one is not None),
         kind=protocol,
-        **these("delta", "colluders", "attempts", "absent", "spread", "steps", "tokens", "rounds", "wakes", "pace", "refresh",
-                "reporting", "laziness", "cover", "curator", "iterations", "clip", "step", "sampling", "chunk"),
+        **these("delta", "colluders", "attempts", "absent", "spread", "law", "threshold", "steps", "tokens", "rounds", "wakes",
+                "pace", "refresh", "reporting", "laziness", "cover", "curator", "iterations", "clip", "step", "sampling",
+                "chunk"),
         timing=these("gather", "patience"), nonce=secrets.token_hex(16),
     )  # fmt: skip
     study = study.complete(cards, where | _addresses(given.address))
     study.write(given.output)
     with working("comparing with masked sums"):
         masked = None if trains or protocol == KINDS[0] else _masked(study)
-    _written(study, given.output, given.json, network if given.links else None, masked)
+    _written(study, given.output, given.json, network if given.links else None, masked, laws)
+
+
+def _by_law(told: dict[str, str]) -> Callable[..., Study]:
+    """How a study is planned under the law of noise with the smaller error; `told` is filled with the error under each."""
+    from netdp.peers.study.planning import best_of, by_law
+    from netdp.report.study.accuracy import error_words
+
+    def planned(*given: Any, **options: Any) -> Study:
+        options.pop("law", None)
+        found = by_law(*given, **options)
+        told.update({law: error_words(study) for law, study in found.items()})
+        return best_of(found)
+
+    return planned
 
 
 def _asked(given: SimpleNamespace) -> dict[str, Any]:
@@ -333,12 +360,120 @@ def verify(file: File, json: Json = False) -> None:
         raise typer.Exit(1)
 
 
+@app.command("result")
+def result(
+    file: File,
+    home: Annotated[
+        Path | None, typer.Option("--home", help="The folder of a party that holds the answer.", show_default=False)
+    ] = None,
+    run: Annotated[
+        Path | None,
+        typer.Option("--run", help="Or the folder of netdp up --folder, with all homes.", show_default=False),
+    ] = None,
+    check: Annotated[
+        Path | None,
+        typer.Option(
+            "--verify", help="Or a result that somebody wrote: check it with the study alone.", show_default=False
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write the result, with all signatures, to this file (JSON).")
+    ] = None,
+    json: Json = False,
+) -> int:
+    """Show, write or check the result of a study whose parties sign their answer.
+
+    Exit status: 0 it fits the study and more parties have signed it than may collude; 1 it does not, with the reason.
+    """
+    from netdp.errors import InvalidValue
+    from netdp.peers import result as results
+    from netdp.peers.study.study import Study
+
+    given = [flag for flag, one in (("--home", home), ("--run", run), ("--verify", check)) if one is not None]
+    if len(given) != 1:
+        raise InvalidValue(
+            f"whose result? Give one of --home FOLDER, --run FOLDER and --verify FILE, got {' and '.join(given) or 'none'}"
+        )
+    study = Study.read(file)
+    if check is not None:
+        if out is not None:
+            raise InvalidValue(f"--verify {check} checks a file and writes none; leave --out {out} out")
+        found = results.read(check)
+    else:
+        if run is not None:
+            from netdp.report.study.record import study_of_run
+
+            study, _ = study_of_run(study, file, run)
+        results.check_signs(study)
+        found = _kept_result(study, {study.name: home} if home is not None else _homes(study, run))
+    checked = results.verify(study, found)
+    where = str(check or out or home or run)
+    if out is not None:
+        results.write(out, found)
+    print_lines(
+        {"file": where, "study": study.hash.hex(), **checked.to_dict()},
+        _result_lines(study, found, checked, where),
+        json,
+    )
+    return 0 if checked.ok else 1
+
+
+def _homes(study: Study, run: Path | None) -> dict[str, Path]:
+    """The homes in the folder of a run."""
+    assert run is not None
+    if (run / "peer.db").exists():
+        return {study.name: run}
+    return {name: run / name for name in study.names if (run / name / "peer.db").exists()}
+
+
+def _kept_result(study: Study, homes: Mapping[str, Path]) -> dict[str, Any]:
+    """The result that these homes keep, with all signatures that any of them holds."""
+    from netdp.errors import InvalidValue
+    from netdp.peers import result as results
+    from netdp.peers.ledger.store import Store
+
+    found = {}
+    for name, home in homes.items():
+        with Store.open(home / "peer.db", read_only=True) as store:
+            if (kept := store.result(study.hash)) is not None:
+                found[name] = results.result_of(study, kept)
+    if not found:
+        where = ", ".join(map(str, homes.values())) or "there"
+        raise InvalidValue(f"no answer of the study {study.name!r} ({study.hash.hex()[:12]}…) is kept in {where}")
+    return results.merged(found)
+
+
+def _result_lines(study: Study, found: Mapping[str, Any], checked: ResultCheck, where: str) -> list[str]:
+    """A result in words: the answer, who signed it, what that proves, and what is wrong."""
+    import textwrap
+
+    from netdp.cli.peer_progress import answer_lines
+    from netdp.peers.result import proved_words
+
+    def text(sentence: str) -> list[str]:
+        return textwrap.wrap(sentence, 78, initial_indent="  ", subsequent_indent="  ")
+
+    lines = [f'Result of "{study.name}" {study.hash.hex()[:16]}…: {where}']
+    if checked.ok and checked.answer is not None:
+        lines += ["", *answer_lines(study, checked.answer, len(found["roster"])), ""]
+        lines += text(f"It is of {len(found['roster'])} of {study.n} parties, in attempt {found['attempt']}.")
+    if checked.signed:
+        lines += text(f"Signed by {len(checked.signed)}: {', '.join(checked.signed)}.")
+    if checked.unsigned:
+        lines += text(f"Without the signature of {', '.join(checked.unsigned)}, whose numbers are in it.")
+    if checked.ok:
+        return [*lines, *text(proved_words(study, len(checked.signed))), "It is what the study's parties signed."]
+    lines += [line for problem in checked.problems for line in text(f"WRONG: {problem}.")]
+    return [*lines, "Do not rely on it."]
+
+
 # ── what was typed ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _written(
-    study: Study, path: Path, as_json: bool, drawn: str | None = None, masked_error: float | None = None
-) -> None:
+    study: Study, path: Path, as_json: bool, drawn: str | None = None, masked_error: float | None = None,
+    laws: Mapping[str, str] | None = None,
+) -> None:  # fmt: skip
     from netdp.peers.study.explanation import facts, lines
 
     with working("computing what others can learn"):
@@ -360,9 +495,15 @@ def _written(
         ]
     from netdp.cli.training import about_scaling
 
+    if laws and len(laws) > 1:
+        law = study.settings.law
+        others = ", ".join(f"with {other.title()} noise {error}" for other, error in laws.items() if other != law)
+        better += [f"The noise is {law.title()} noise, with which the error is {laws[law]}; {others} (--law)."]
     better += about_scaling(study)
     shown = [*lines(said), "", f"Written to {path}.", *(links if drawn else []), *better, *then]
-    extra = ({"drawn": drawn} if drawn else {}) | ({} if masked_error is None else {"masked_sum_noise": masked_error})
+    extra: dict[str, Any] = {"drawn": drawn} if drawn else {}
+    extra |= {} if masked_error is None else {"masked_sum_noise": masked_error}
+    extra |= {"error_by_law": dict(laws)} if laws else {}
     print_lines({"file": str(path), **said} | extra, shown, as_json)
 
 

@@ -70,8 +70,9 @@ def smallest_cut_off(graph: Graph, target: int, colluders: int, budget: int = _C
     """
     ceiling = max(1, _reachable(graph, target) - colluders)
     size, spent = 1, 0
+    around: dict[int, frozenset[int]] = {}
     while size < ceiling:
-        coalition, cases = _cut_of_size(graph, target, colluders, size, budget - spent)
+        coalition, cases = _cut_of_size(graph, target, colluders, size, budget - spent, around)
         spent += cases
         if coalition is not None:
             return Cut(size, coalition)
@@ -90,9 +91,12 @@ def _reachable(graph: Graph, target: int) -> int:
 
 
 def _cut_of_size(
-    graph: Graph, target: int, colluders: int, size: int, budget: int
+    graph: Graph, target: int, colluders: int, size: int, budget: int, around: dict[int, frozenset[int]]
 ) -> tuple[tuple[int, ...] | None, int]:
-    """A coalition that leaves at most `size` parties with the target; how many cases were looked at."""
+    """A coalition that leaves at most `size` parties with the target; how many cases were looked at.
+
+    around  the neighbours of every party that was asked about, to be kept for the next size
+    """
     stack = [(frozenset([target]), frozenset[int]())]
     cases = 0
     while stack:
@@ -100,7 +104,9 @@ def _cut_of_size(
         cases += 1
         if cases > max(budget, 1):
             return None, cases
-        border = {int(w) for v in kept for w in graph.neighbors(v)} - kept - cutters
+        for v in kept - around.keys():
+            around[v] = frozenset(graph.neighbors(v).tolist())
+        border = frozenset().union(*(around[v] for v in kept)) - kept - cutters
         if not border:
             return tuple(sorted(cutters)), cases
         w = min(border)

@@ -1,7 +1,8 @@
 """Coins that fall as they should, exactly: what every sampler in whole numbers is made of.
 
 All of them turn independent uniform 64-bit words into decisions by comparing whole numbers, so each has the law that it states, to
-the last digit: a share of 2⁶⁴ (`with_share`), one of m (`one_of`), e^{−p/q} (`flips`, decided in doubles where these are certain).
+the last digit: a share of 2⁶⁴ (`with_share`), one of m (`one_of`), e^{−p/q} (`flips`, decided in doubles where these are certain),
+the same times a fraction (`scaled_flips`); and Poisson numbers (`poisson`).
 See docs/proofs/mechanisms.md#finite-precision.
 """
 
@@ -9,6 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +24,7 @@ from .discrete_gaussian import Words, exp_floor
 ALL = 2**64
 """How many words there are."""
 _MARGIN = 2.0**-29
+_TOGETHER = 1 << 20  # Poisson numbers that are drawn at once
 _MOST_TRIES = 2048  # each fails with a chance of at most ½
 
 
@@ -86,6 +90,114 @@ def below_exp(word: int, p: int, q: int, words: Words) -> bool:
         if word != digits:
             return word < digits
         word, bits = int(words(1)[0]), bits + 64  # e^{−p/q} is irrational, so this ends
+
+
+def scaled_flips(
+    ratios: FloatArray, exponents: FloatArray, exact: Callable[[int], tuple[int, int, int, int]], words: Words
+) -> npt.NDArray[np.bool_]:
+    """One coin for every i: heads with probability (a/b)·e^{−p/q} < 1 exactly, (a, b, p, q) = exact(i) and p > 0.
+
+    `ratios` and `exponents` are a/b and p/q and may be rounded, as long as each probability is right to within 2⁻³¹.
+    """
+    drawn = words(len(exponents))
+    place = drawn * 2.0**-64
+    chance = ratios * np.exp(-exponents)
+    heads = place < chance
+    for i in np.flatnonzero(np.abs(place - chance) <= _MARGIN).tolist():
+        heads[i] = below_scaled_exp(int(drawn[i]), *exact(i), words)
+    return heads
+
+
+def below_scaled_exp(word: int, a: int, b: int, p: int, q: int, words: Words) -> bool:
+    """Whether the number with these first 64 binary digits, and the next ones from `words`, is below (a/b)·e^{−p/q}.
+
+    >>> below_scaled_exp(2**62, 1, 2, 1, 1, None), below_scaled_exp(2**61, 1, 2, 1, 1, None)                 # 1/2e = 0.18
+    (False, True)
+    """
+    bits = 64
+    while True:
+        digits = scaled_exp_floor(a, b, p, q, bits)
+        if word != digits:
+            return word < digits
+        word, bits = word << 64 | int(words(1)[0]), bits + 64  # the probability is irrational, so this ends
+
+
+def scaled_exp_floor(a: int, b: int, p: int, q: int, bits: int) -> int:
+    """⌊2^bits·(a/b)·e^{−p/q}⌋ for whole numbers a, b, p, q > 0.
+
+    >>> scaled_exp_floor(5, 2, 1, 1, 20), int(2**20 * 2.5 * math.exp(-1))
+    (964373, 964373)
+    """
+    guard = 32 + max(a.bit_length() - b.bit_length(), 0)
+    while True:
+        below = exp_floor(p, q, bits + guard)
+        low, high = below * a // (b << guard), (below + 1) * a // (b << guard)
+        if low == high:
+            return low
+        guard *= 2
+
+
+def poisson(mean: Fraction, words: Words) -> int:
+    """A Poisson number with this mean, exactly: the sum of ⌊mean⌋ with mean 1, and of one with mean 1 that is thinned.
+
+    >>> poisson(Fraction(7, 2), lambda size: np.full(size, 2**62, dtype=np.uint64))
+    0
+    """
+    if mean < 0:
+        raise InvalidValue(f"the mean of a Poisson number is at least 0, got {mean}")
+    whole, rest = divmod(mean.numerator, mean.denominator)
+    total = 0
+    while whole:
+        many = min(whole, _TOGETHER)
+        total += int(poisson_of_one(many, words).sum())
+        whole -= many
+    if rest:
+        points = int(poisson_of_one(1, words)[0])
+        total += int(np.count_nonzero(one_of(mean.denominator, points, words) < rest)) if points else 0
+    return total
+
+
+def poisson_of_one(size: int, words: Words) -> IntArray:
+    """So many independent Poisson numbers with mean 1, exactly: the least k with a uniform number below e⁻¹·Σ_{i≤k} 1/i!.
+
+    >>> poisson_of_one(3, lambda size: np.array([2**62, 2**63, 2**64 - 2**40], dtype=np.uint64)[:size]).tolist()
+    [0, 1, 10]
+    """
+    table = _poisson_table()
+    drawn = words(size)
+    found = np.searchsorted(table, drawn, side="left").astype(np.int64)
+    for i in np.flatnonzero(table[found] == drawn).tolist():
+        found[i] = _poisson_decided(int(drawn[i]), words)
+    return found
+
+
+def _poisson_decided(word: int, words: Words) -> int:
+    """The number that belongs to a word whose 64 digits do not decide."""
+    bits, k = 64, 0
+    while True:
+        digits = _poisson_digits(k, bits)
+        if word < digits:
+            return k
+        if word > digits:
+            k += 1
+        else:
+            word, bits = word << 64 | int(words(1)[0]), bits + 64
+
+
+@lru_cache(maxsize=256)
+def _poisson_digits(k: int, bits: int) -> int:
+    """⌊2^bits·P(X ≤ k)⌋ for X Poisson with mean 1."""
+    below = math.factorial(k)
+    return scaled_exp_floor(sum(below // math.factorial(i) for i in range(k + 1)), below, 1, 1, bits)
+
+
+@lru_cache(maxsize=1)
+def _poisson_table() -> npt.NDArray[np.uint64]:
+    """The first 64 digits of P(X ≤ k), up to where all of them are ones."""
+    digits = [_poisson_digits(0, 64)]
+    while digits[-1] < ALL - 1:
+        digits.append(_poisson_digits(len(digits), 64))
+    return np.array(digits, dtype=np.uint64)
 
 
 def response_share(epsilon: float, others: int) -> int:

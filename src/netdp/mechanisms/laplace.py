@@ -143,7 +143,7 @@ class DiscreteLaplace(RejectionSampler):
     rate: Fraction
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rate", _fraction(self.rate))
+        object.__setattr__(self, "rate", exact_rate(self.rate))
         if not LEAST_RATE <= self.rate <= LARGEST_RATE:
             raise InvalidValue(
                 f"rate must lie between 2⁻⁵² and {LARGEST_RATE}, got {float(self.rate):.3g}; use "
@@ -197,7 +197,8 @@ class DiscreteLaplace(RejectionSampler):
         return np.asarray(np.where(eps >= loss, 0.0, np.minimum(above, 1.0)))
 
 
-def _fraction(rate: Any) -> Fraction:
+def exact_rate(rate: Any) -> Fraction:
+    """The rate as a fraction, or a refusal."""
     if isinstance(rate, bool) or not isinstance(rate, Fraction | int):
         raise InvalidValue(f"rate must be a Fraction, such as Fraction(1, 3), got {rate!r}: the draw is exact")
     return Fraction(rate)

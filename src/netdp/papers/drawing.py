@@ -9,6 +9,7 @@ PDF for print (vectors, fonts embedded), SVG to work on, PNG for screens; the pa
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -122,7 +123,20 @@ def drawn(result: Result) -> Picture:
     import matplotlib
 
     with matplotlib.rc_context(_STYLE):
-        return _figure(result.panels, min(result.columns, len(result.panels)))
+        figure = _figure(result.panels, min(result.columns, len(result.panels)))
+        if result.missing:
+            _say_missing(figure, result.missing)
+        return figure
+
+
+def _say_missing(figure: Any, missing: Sequence[str]) -> None:
+    """What should be in the picture and is not, above it, so that the picture alone says so."""
+    width, height = figure.get_size_inches()
+    size = _STYLE["legend.fontsize"]
+    letters = int(72 * (width - 0.2) / (0.55 * size))
+    lines = textwrap.wrap(f"Not in this picture: {'; '.join(missing)}.", letters)
+    figure.set_size_inches(width, height + 0.06 + 1.4 * size / 72 * len(lines))
+    figure.suptitle("\n".join(lines), fontsize=size, x=0.01, ha="left")
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,22 @@
     Experiment ── run(Size, Work) ──► Result ──► `runs` writes CSV, PDF, PNG and JSON ──► `page` gathers them
 
 An `Experiment` is inert: its name, the place in the paper, what it costs, and a function. The function fills a `Result`:
-`panels` (curves, drawn by `drawing`, and a CSV), `tables` (a CSV), and `findings`. An `Observation` sets four numbers side by
-side: what the paper prints, what its formula gives when computed as printed, what is true, and with which claim. It also
-says whether what we say about them `holds` in this run, so that no verdict stands without a number behind it.
+`panels` (curves, drawn by `drawing`, and a CSV), `tables` (a CSV), `comparisons` and `findings`.
 
-The verdict is not chosen, it follows: `NOT_HERE` if the data is missing, `WITH_ERRATUM` if the experiment names errata
-(see `errata/`), `IN_PART` if something that the document says does not come out and no erratum explains it, else
-`REPRODUCED`; and if any finding fails, `DIFFERS`, which is a bug of ours or news about the paper.
+A `Comparison` (see `comparison`) holds a number or a statement *of the document* against our curves, with a tolerance that a
+wrong curve would not meet. An `Observation` is a check of our own: it sets side by side what a formula gives when computed as
+printed and what is true, with which claim, and says whether what we say about them `holds` in this run.
+
+The verdict is not chosen, it follows from the comparisons with the document:
+
+    not reproducible here       the data is missing, nothing was compared
+    not compared                nothing of the document was held against anything
+    not reproduced              nothing that was compared comes out
+    reproduced in part          something does not come out and no erratum explains it, or some of the data is missing
+    reproduced with erratum     what does not come out is explained by an erratum (see `errata/`)
+    reproduced                  everything that was compared comes out
+
+A check of our own cannot make a verdict better; one that fails makes it `DIFFERS`, a bug of ours or news about the paper.
 """
 
 from __future__ import annotations
@@ -23,6 +32,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from netdp.papers.comparison import Comparison
 from netdp.privacy.guarantee import Claim
 
 if TYPE_CHECKING:
@@ -45,6 +55,8 @@ class Agreement(StrEnum):
     REPRODUCED = "reproduced"
     WITH_ERRATUM = "reproduced with erratum"
     IN_PART = "reproduced in part"
+    NOT_REPRODUCED = "not reproduced"
+    UNCOMPARED = "not compared"
     NOT_HERE = "not reproducible here"
     DIFFERS = "differs"
     OURS = "our own"
@@ -118,7 +130,7 @@ class ResultTable:
 
 @dataclass(frozen=True)
 class Observation:
-    """One comparison: printed, computed as printed, true. Numbers where there are numbers, else a few words, else None."""
+    """One check of our own: printed, computed as printed, true. Numbers where there are numbers, else words, else None."""
 
     what: str
     holds: bool
@@ -129,8 +141,6 @@ class Observation:
     claim: Claim | None = None
     """Of `certified`."""
     note: str = ""
-    agrees: bool = True
-    """Whether the document's statement comes out, or an erratum explains why not."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,6 +149,7 @@ class Result:
 
     settings: dict[str, Any]
     findings: tuple[Observation, ...]
+    comparisons: tuple[Comparison, ...] = ()
     panels: tuple[Panel, ...] = ()
     tables: tuple[ResultTable, ...] = ()
     missing: tuple[str, ...] = ()
@@ -167,7 +178,7 @@ class Experiment:
     """What `--quick` costs on two cores, and what is smaller in it."""
     full: str
     errata: tuple[str, ...] = ()
-    """Names of errata that this figure or table needs."""
+    """Names of errata that touch this figure or table; those that explain a comparison are named there, too."""
 
     @property
     def paper(self) -> str:
@@ -175,14 +186,20 @@ class Experiment:
         return self.id.partition("-")[0]
 
     def verdict(self, result: Result) -> Agreement:
-        """What follows from the findings; see the module's text."""
+        """What follows from the comparisons; see the module's text."""
         if not all(finding.holds for finding in result.findings):
             return Agreement.DIFFERS
         if self.paper == "ours":
             return Agreement.OURS
-        if self.errata:
+        if not any(one.basis.document for one in result.comparisons):
+            return Agreement.UNCOMPARED
+        if not any(one.agrees for one in result.comparisons if one.basis.document):
+            return Agreement.NOT_REPRODUCED
+        if result.missing or any(not one.agrees and not one.erratum for one in result.comparisons):
+            return Agreement.IN_PART
+        if any(not one.agrees for one in result.comparisons):
             return Agreement.WITH_ERRATUM
-        return Agreement.REPRODUCED if all(finding.agrees for finding in result.findings) else Agreement.IN_PART
+        return Agreement.REPRODUCED
 
 
 def curves(

@@ -17,7 +17,7 @@ import netdp
 from netdp.papers.catalogue import PAPERS
 from netdp.papers.errata.base import load
 from netdp.papers.experiment import Agreement, Size
-from netdp.papers.runs import Report
+from netdp.papers.runs import Report, comparisons_csv
 from netdp.report.pages import formula, whole_page
 from netdp.report.style import write_whole
 
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 _MARK = {
     Agreement.REPRODUCED: "✓ reproduced",
     Agreement.WITH_ERRATUM: "✓ with erratum",
-    Agreement.IN_PART: "✓ in part",
+    Agreement.IN_PART: "in part",
+    Agreement.NOT_REPRODUCED: "✗ not reproduced",
+    Agreement.UNCOMPARED: "not compared",
     Agreement.NOT_HERE: "not here",
     Agreement.DIFFERS: "✗ differs",
     Agreement.OURS: "ours",
@@ -37,6 +39,8 @@ _CLASS = {
     Agreement.REPRODUCED: "good",
     Agreement.WITH_ERRATUM: "erratum",
     Agreement.IN_PART: "erratum",
+    Agreement.NOT_REPRODUCED: "bad",
+    Agreement.UNCOMPARED: "absent",
     Agreement.NOT_HERE: "absent",
     Agreement.DIFFERS: "bad",
     Agreement.OURS: "good",
@@ -44,8 +48,10 @@ _CLASS = {
 
 
 def write_page(reports: Sequence[Report], out: Path) -> Path:
-    """Write `index.html` into `out` and say where it is."""
+    """Write `index.html` into `out` and say where it is; `comparisons.csv` beside it."""
     target = out / "index.html"
+    made = [(report.experiment.id, one) for report in reports for one in report.comparisons]
+    write_whole(out / "comparisons.csv", comparisons_csv(made).encode())
     write_whole(target, page(reports, out).encode())
     return target
 

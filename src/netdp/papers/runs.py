@@ -1,7 +1,8 @@
 """Running experiments: one folder per experiment, whole files only, and a long run goes on where it was broken off.
 
-    OUT/000-fig2b/quick/      data.csv  tables.csv  figure.pdf  figure.svg  figure.png  result.json
+    OUT/000-fig2b/quick/      data.csv  tables.csv  comparisons.csv  figure.pdf  figure.svg  figure.png  result.json
     OUT/000-fig2b/full/parts/ one small JSON file per finished part of a long run
+    OUT/comparisons.csv       every comparison with a document, a line each
     OUT/index.html            the page
 
 A full run whose `result.json` was written by the same version and source is done and is not run again (`again=True`
@@ -100,6 +101,8 @@ class Report:
     files: tuple[str, ...]
     why: str = ""
     """Of `NOT_HERE`: what is missing, and what of the rest was left out."""
+    comparisons: tuple[dict[str, Any], ...] = ()
+    """As `Comparison.to_dict` gives them."""
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -112,6 +115,7 @@ class Report:
             "errata": list(self.experiment.errata),
             "seconds": round(self.seconds, 2),
             "settings": self.settings,
+            "comparisons": list(self.comparisons),
             "findings": [_finding(finding) for finding in self.findings],
             "files": list(self.files),
             "why": self.why,
@@ -132,7 +136,8 @@ class Report:
             for part in found["findings"]
         )
         verdict, files = Agreement(found["verdict"]), tuple(found["files"])
-        return cls(experiment, size, verdict, found["seconds"], found["settings"], findings, files, found["why"])
+        made = tuple(found["comparisons"])
+        return cls(experiment, size, verdict, found["seconds"], found["settings"], findings, files, found["why"], made)
 
 
 def reproduce(
@@ -169,6 +174,7 @@ def reproduce(
         result.findings,
         tuple(f"{experiment.id}/{size.value}/{name}" for name in files),
         why,
+        tuple(one.to_dict() for one in result.comparisons),
     )
     write_whole(folder / "result.json", _dumps(report.to_dict()).encode())
     return report
@@ -208,10 +214,28 @@ def _write(experiment: Experiment, result: Result, folder: Path) -> list[str]:
     if result.tables:
         write_whole(folder / "tables.csv", _tables_csv(result).encode())
         names.append("tables.csv")
+    if result.comparisons:
+        made = [(experiment.id, one.to_dict()) for one in result.comparisons]
+        write_whole(folder / "comparisons.csv", comparisons_csv(made).encode())
+        names.append("comparisons.csv")
     for kind, content in pictures(result, f"{experiment.place}: {experiment.title}").items():
         write_whole(folder / f"figure.{kind}", content)
         names.append(f"figure.{kind}")
     return names
+
+
+def comparisons_csv(made: Iterable[tuple[str, Mapping[str, Any]]]) -> str:
+    """A line for every comparison, each with the name of its figure or table."""
+    text = io.StringIO()
+    keys = ("what", "basis", "document", "ours", "tolerance", "agrees", "erratum", "note")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["id", *keys])
+    writer.writerows([name, *(_yes(one[key]) for key in keys)] for name, one in made)
+    return text.getvalue()
+
+
+def _yes(value: Any) -> Any:
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else value
 
 
 def _curves_csv(result: Result) -> str:
@@ -249,7 +273,6 @@ def _finding(finding: Observation) -> dict[str, Any]:
         "certified": _json_number(finding.certified),
         "claim": None if finding.claim is None else finding.claim.value,
         "note": finding.note,
-        "agrees": finding.agrees,
     }
 
 

@@ -9,11 +9,21 @@ import numpy as np
 
 from netdp.families.token.walk import WalkDescent
 from netdp.graphs.families import hypercube
+from netdp.papers.comparison import Close, Comparison, Falls, Ordered, Power
 from netdp.papers.experiment import Experiment, FigureKind, Observation, Panel, Result, ResultTable, Size, curves
 from netdp.papers.formulas.amplification import informal_amplification
 from netdp.papers.muffliato.common import by_distance, curve, factors, loss_panel, rounds_to_converge
 from netdp.papers.muffliato.figure_1 import measure
-from netdp.papers.muffliato.tables import checked, fits, slope, utilities_by_size, utility_panel, worst_loss
+from netdp.papers.muffliato.tables import (
+    checked,
+    fits,
+    power_of_n,
+    slope,
+    utilities_by_size,
+    utility_panel,
+    without_logarithm,
+    worst_loss,
+)
 from netdp.papers.runs import Work
 from netdp.privacy.guarantee import Claim
 from netdp.protocols.accounting import account
@@ -81,9 +91,36 @@ def run_distance(size: Size, work: Work) -> Result:
             note="neighbours included; a trusted curator has 1/2047 = 0.00049",
         ),
     )
+
+    def falls(what: str, found: dict[str, Any], part: str, by: float, erratum: str = "", note: str = "") -> Comparison:
+        return Comparison(
+            f"{what}: loss over the distance, from 1 to {len(found[part]['mean'][:30])}",
+            "stronger privacy towards others, depending on their distance",
+            {"loss": [min(1.0, value) for value in found[part]["mean"][:30]]},
+            Falls(by, slack=0.05),
+            erratum=erratum,
+            note=note,
+        )
+
+    comparisons = (
+        *(
+            Comparison(
+                f"exponential graph 2¹¹: loss to neighbours, {part} (1 is local DP's)",
+                "local DP towards neighbours",
+                {"loss": [min(1.0, cube[part]["mean"][0])]},
+                Close(1.0, relative=0.01),
+            )
+            for part in ("published", "true")
+        ),
+        falls("exponential graph 2¹¹, the formula", cube, "published", 50.0),
+        falls("grid 45 × 45, the formula", mesh, "published", 50.0),
+        falls("exponential graph 2¹¹, truly", cube, "true", 50.0, "002-distance"),
+        falls("grid 45 × 45, truly (at least)", mesh, "true", 50.0, "002-distance"),
+    )
     return Result(
         settings={"σ": 1, "weights": "Metropolis", "T": f"{cube['rounds']}, {mesh['rounds']}"},
         findings=findings,
+        comparisons=comparisons,
         panels=(
             panel(
                 "Exponential graph, n = 2048",
@@ -103,7 +140,7 @@ DISTANCE = Experiment(
     run=run_distance,
     quick="4 s, all of it",
     full="4 s",
-    errata=("004-theorem1",),
+    errata=("002-distance", "004-theorem1"),
 )
 
 
@@ -126,19 +163,29 @@ def run_topologies(size: Size, work: Work) -> Result:
     found = utilities_by_size(size, work, {name: family for name, (family, *_) in GRAPHS.items()})
     (check,) = work.map(checked, [4])
     findings, rows = [], []
+    comparisons: list[Comparison] = []
     for name, (_, printed, power) in GRAPHS.items():
         last = found[name][-1]
         fitted = slope(found[name], "utility_1")
         over_central = last["utility_1"] / (last["local"] / last["n"])
         factor = last["degree"] / math.sqrt(last["gap"])
         rows.append((name, printed, power, fitted, int(last["n"]), over_central, factor, over_central / factor))
+        comparisons.append(power_of_n(name, found[name], 1, printed, power))
+        comparisons.append(
+            Comparison(
+                f"{name}: utility over central DP's, over d/√λ and the logarithm of T_stop",
+                "central DP's utility is matched up to d/√λ (logarithms ignored)",
+                {
+                    "ratio": [
+                        one["utility_1"] / (one["local"] / one["n"]) / without_logarithm(one, 1) for one in found[name]
+                    ]
+                },
+                Close(tuple(one["degree"] / math.sqrt(one["gap"]) for one in found[name]), relative=0.1),
+            )
+        )
         findings.append(
             Observation(
-                f"{name}: power of n",
-                fits(name, power, fitted),
-                printed=f"{printed}: {power:g}",
-                formula=fitted,
-                note="logarithms, which the slides ignore, make it flatter",
+                f"{name}: power of n, with its logarithms", fits(name, power, fitted), printed=power, formula=fitted
             )
         )
         findings.append(
@@ -153,10 +200,19 @@ def run_topologies(size: Size, work: Work) -> Result:
         )
     note = "the mean is no guarantee: neighbours have local DP's loss. With masks everybody has nearly the curator's"
     findings.append(worst_loss(check, "with masks κ = 100 (ours)", "mean loss ≤ ε", note))
+    comparisons.append(
+        Comparison(
+            "hypercube 2⁸ at that noise: the theorem's error and the exact one",
+            "the utility of the theorem is an upper bound",
+            {"theorem": [check["bound"]], "exact": [check["utility"]]},
+            Ordered(ratio=2.0),
+        )
+    )
     sizes = ", ".join(f"{one['n']:.0f}" for one in found["ring"])
     return Result(
         settings={"α": 2, "Δ": 1, "p": 1, "ε (mean)": 1, "n": sizes},
         findings=tuple(findings),
+        comparisons=tuple(comparisons),
         panels=(utility_panel("Mean loss ε = 1", "number of users n", found, 1, "central DP"),),
         tables=(
             ResultTable(
@@ -210,8 +266,36 @@ def run_walks(size: Size, work: Work) -> Result:
     factor = {n: (one["certified"] / one["local"]) ** 2 for n, one in found.items()}
     first, last = sizes[0], sizes[-1]
     power = float(np.polyfit(np.log(sizes), np.log([factor[n] for n in sizes]), 1)[0])
+    comparisons = (
+        Comparison(
+            "factor on the local Rényi loss: the slide's and the certified one",
+            "(α, ε)-local RDP becomes (α, ε·ln²n/n)-network DP",
+            {"ln²n/n": [informal_amplification(n) for n in sizes], "certified": list(factor.values())},
+            Ordered(ratio=1.5),
+            note="constants are left out on the slide",
+        ),
+        Comparison(
+            "the certified factor over n, its logarithms divided out",
+            "ln²n/n",
+            {"certified": list(factor.values())},
+            Power(tuple(map(float, sizes)), -1.0, 0.2),
+            note="certified: without a logarithm",
+        ),
+        Comparison(
+            "ε of local DP and certified network DP, T = n²",
+            "accounting for the limited view allows to recover the trade-off of central DP (up to a log factor)",
+            {
+                "√n": [math.sqrt(n) for n in sizes],
+                "local over certified": [one["local"] / one["certified"] for one in found.values()],
+                "√n/ln n": [math.sqrt(n) / math.log(n) for n in sizes],
+            },
+            Ordered(ratio=0.8),
+            note="a curator's ε is smaller than local DP's by √n",
+        ),
+    )
     return Result(
         settings={"T": "n²", "σ": SIGMA, "clip": CLIP, "δ": DELTA},
+        comparisons=comparisons,
         findings=(
             Observation(
                 f"ε at n = {last}",

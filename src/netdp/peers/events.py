@@ -59,6 +59,7 @@ Code = Literal[
     # what a neighbour said and was ignored for
     "not-a-message", "unknown-kind", "second-hello", "before-hello", "format", "other-study", "implausible", "signature",
     "wrong-link", "not-due", "bad-vote", "old-link", "two-things-said", "other-answer", "flood", "unproved-claim", "forged-step",
+    "bad-dealing",
     # who was turned away before a frame of it was read
     "certificate", "not-a-neighbour", "dial-order", "not-a-link",
     # how a link ended
@@ -66,8 +67,9 @@ Code = Literal[
     # what happened to an attempt
     "taken-back", "stuck", "given-up", "numbers-lost", "went-on-without",
     # why a study ended, or a peer failed
-    "attempts-used-up", "too-few", "left-out", "broke-off", "models-differ", "left", "older-folder", "scaling-not-held",
-    "data-changed", "no-gradient", "keys-in-use-elsewhere", "already-running", "memory", "disk", "policy", "stopped",
+    "attempts-used-up", "too-few", "left-out", "broke-off", "out-of-reach", "models-differ", "left", "older-folder",
+    "scaling-not-held", "data-changed", "no-gradient", "keys-in-use-elsewhere", "already-running", "memory", "disk", "policy",
+    "stopped",
     "other",
 ]  # fmt: skip
 """One word for every reason."""
@@ -119,7 +121,7 @@ class Sentence(Enum):
 
     # fmt: off
     # what a neighbour said and was ignored for; the code of what quotes a problem is the problem's
-    IGNORED = None, "ignored from party {peer}: {problem}"
+    IGNORED = None, "ignored from {peer}: {problem}"
     OLD_LINK = "old-link", "it came over a link that was given up"
     SECOND_HELLO = "second-hello", "a second Hello"
     BEFORE_HELLO = "before-hello", "a {message} before the Hello"
@@ -129,16 +131,30 @@ class Sentence(Enum):
     OTHER_STUDY = "other-study", "it runs another study ({theirs}…, not {ours}…)"
     IMPLAUSIBLE = "implausible", "{what} of {size} bytes belongs to no attempt or party of this study"
     NOT_SIGNED = "signature", "the signature under {what} is not its author's"
-    WRONG_LINK = "wrong-link", "{what} came over a link of party {peer}"
+    WRONG_LINK = "wrong-link", "{what} came over a link of {peer}"
     NOT_DUE = "not-due", "{what} is of no attempt that is on its way, or beyond its last round"
     NO_ROSTER = "bad-vote", "a vote of {size} bytes is no list of parties"
     UNORDERED_ROSTER = "bad-vote", "the roster {roster} is not in increasing order"
-    STRANGE_ROSTER = "bad-vote", "party {author} voted for the roster {roster}, which it cannot be part of"
-    SMALL_ROSTER = "bad-vote", "party {author} voted for a roster of {size}; the study allows no fewer than {fewest}"
+    STRANGE_ROSTER = "bad-vote", "{author} voted for the roster {roster}, which it cannot be part of"
+    SMALL_ROSTER = "bad-vote", "{author} voted for a roster of {size}; the study allows no fewer than {fewest}"
     SECOND_UNSIGNED = "two-things-said", "{what}, not signed by it"
     SECOND = "two-things-said", "{what}; the first stands"
     PROVED_CHEAT = "two-things-said", "refused: {what}; the first stands, both are kept as proof that it cheats"
-    OTHER_ANSWER = "other-answer", "party {peer} holds another answer to attempt {attempt}: somebody cheats"
+    OTHER_ANSWER = "other-answer", "{peer} holds another answer to attempt {attempt}: somebody cheats"
+    SIGNED_ANOTHER = "other-answer", "{name} signed another answer to attempt {attempt} than the one that is here: it cheats"
+    BAD_DEALING = "bad-dealing", (
+        "{name} dealt shares in attempt {attempt} that cannot be right: it cheats, and is left out of the next attempt"
+    )
+    SAME_DEALING = "bad-dealing", (
+        "another party dealt in attempt {attempt} what {name} dealt: one copied the other, and both are left out of the next one"
+    )
+    NOT_DEFENDED = "bad-dealing", (
+        "somebody complained of the share that {name} dealt to it in attempt {attempt}, and {name} has not shown that it is right: "
+        "{name} is left out of the next attempt"
+    )
+    DEALER_CHEATED = "bad-dealing", (
+        "the shares that {name} dealt in attempt {attempt} do not give the keys that it published: it cheats"
+    )
     FLOOD = "flood", "it sends nonsense, or the same again and again; not read for {seconds:g} s ({counted})"
     UNPROVED = "unproved-claim", (
         "{name} says that it holds {kind} {index} of ours in attempt {attempt} and shows no signature of ours: not believed"
@@ -164,12 +180,12 @@ class Sentence(Enum):
     CRASHED = "connection", "crashed"
     STOPPED = "stopped", "stopped"
     # what happened to an attempt
-    TAKEN_BACK = "taken-back", "taken back from party {peer}: our own {kind} of attempt {attempt}"
+    TAKEN_BACK = "taken-back", "taken back from {peer}: our own {kind} of attempt {attempt}"
     STUCK = "stuck", "attempt {attempt}: averaging is stuck, contributions are passed on instead"
     GIVEN_UP = "given-up", "attempt {attempt} is given up: {missing} missing; attempt {following}"
     NUMBERS_LOST = "numbers-lost", "attempt {attempt}: the numbers got lost on their way; who is still here?"
     REPORTS_LOST = "numbers-lost", "{lost} of {parties} reports were lost on their way, or dropped by the curator"
-    WITHOUT_PARTY = "went-on-without", "round {round} of {rounds} and all later ones go on without party {party}"
+    WITHOUT_PARTY = "went-on-without", "round {round} of {rounds} and all later ones go on without {party}"
     TO_ANOTHER = "went-on-without", "{name} does not answer: token {token} goes to another"
     NOT_THROUGH = "went-on-without", (
         "ended without {absent} parties (number {some}), which did not say that they were through: what they held is missing "
@@ -234,11 +250,11 @@ class Sentence(Enum):
     LEFT = "left", "this party has left the training after {made} of {iterations} steps, for good"
     CONTRIBUTION_UNKNOWN = (
         "older-folder",
-        ("party {peer} shows our signature under a contribution to attempt {attempt}, which this folder does not know"),
+        ("{peer} shows our signature under a contribution to attempt {attempt}, which this folder does not know"),
     )
     STEP_UNKNOWN = (
         "older-folder",
-        ("party {peer} shows our signature under step {index}, which this folder does not know"),
+        ("{peer} shows our signature under step {index}, which this folder does not know"),
     )
     CONTRIBUTION_GONE = "older-folder", (
         "others hold our contribution to attempt {attempts}, and this folder does not: it is older than what was sent from it, "
@@ -249,8 +265,23 @@ class Sentence(Enum):
         "sent from it, and what happened since is gone; {spent}"
     )
     TWO_OF_OURS = "keys-in-use-elsewhere", (
-        "party {peer} holds another {kind} of attempt {attempt} signed by this very party: its keys are in use elsewhere, or "
+        "{peer} holds another {kind} of attempt {attempt} signed by this very party: its keys are in use elsewhere, or "
         "its folder was restored from a backup after it had sent; stopped"
+    )
+    OLDER_IN_ATTEMPT = (
+        "older-folder",
+        "{peer} holds our own {kind} of attempt {attempt}, which this folder does not know: it is older than what was sent "
+        "from it, and says nothing more in this attempt",
+    )
+    NO_SEAL = "broke-off", (
+        "attempt {attempt}: too few parties answered to agree on whose contributions are added up; nothing was opened here"
+    )
+    NOT_OPENED = "broke-off", (
+        "attempt {attempt}: {came} parties revealed their shares, {needed} are needed to open the sum; those of others never came"
+    )
+    OUT_OF_REACH = "out-of-reach", (
+        "the sum of attempt {attempt} is none that {parties} parties can have handed in: it lies outside by {times:.3g} times all "
+        "that their noise can do; somebody handed in numbers that it cannot have, and the answer is withheld"
     )
     SCALING_NOT_HELD = "scaling-not-held", (
         "this party took no part in the study {study}… which is named for centres and scales, by its ledger: what both cost "
@@ -270,6 +301,7 @@ class Sentence(Enum):
 
 KINDS = frozenset((
     "vote", "contribution", "fallback", "total", "state", "token", "offer", "accept", "bundle", "through", "step",
+    "keys", "dealing", "prepare", "commit", "reveal", "answer", "proof", "complaint", "defence",
     "hello", "announce", "pull", "done", "remark",
 ))  # fmt: skip
 """Every kind of message that a line may name (`netdp.peers.messages`, which is slow to load)."""
@@ -409,6 +441,13 @@ class ProofEvent(TypedDict):
     attempt: Count
 
 
+class SignedEvent(TypedDict):
+    """Others have signed the answer that is here, since it was told."""
+
+    event: Literal["signed"]
+    signed: Count
+
+
 class StatusEvent(TypedDict, total=False):
     event: Literal["status"]
     attempt: Count
@@ -424,6 +463,7 @@ class StatusEvent(TypedDict, total=False):
 class OutcomeEvent(TypedDict, total=False):
     event: Literal["outcome"]
     ok: Annotated[bool, _yes]
+    withheld: Annotated[bool, _yes]
     attempt: Count
     parties: Count
     contributed: Count
@@ -477,8 +517,8 @@ class MovedEvent(TypedDict):
 
 
 PeerEvent = (
-    StartingEvent | ListeningEvent | LinkedEvent | LostEvent | RefusedEvent | NoteEvent | ProofEvent | StatusEvent | OutcomeEvent
-    | SpentEvent | StoppingEvent | StoppedEvent | FailedEvent | GapEvent | MovedEvent
+    StartingEvent | ListeningEvent | LinkedEvent | LostEvent | RefusedEvent | NoteEvent | ProofEvent | SignedEvent | StatusEvent
+    | OutcomeEvent | SpentEvent | StoppingEvent | StoppedEvent | FailedEvent | GapEvent | MovedEvent
 )  # fmt: skip
 """What a peer reports. An outcome and a status hold more than is listed here, for who runs the peer; no line shows it."""
 

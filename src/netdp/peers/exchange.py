@@ -8,6 +8,10 @@ Memory is bounded whatever a neighbour says: what it claims to hold or asks for 
 party could make, and it is given each large item once per link. An item that somebody announced and does not send is
 asked of another after `waiting` seconds.
 
+**Who hears it from its author.** Where much is said (a sum that survives dropouts), an item that a neighbour gets from its
+author over a link of its own is not sent to it at once: only if it has not shown after a while that it holds the item, it is told
+that there is one. Where everybody is linked to everybody, all that is said would else cross every link.
+
 **Two things under one key.** An honest party signs one item per key (kind, attempt, party): it writes it down before it says
 it, and never another. So two valid signatures under one key, which anybody can check against the study, show that the party
 cheats, or that its keys are in use elsewhere; no relay can make them up. They meet where some honest party hears both; if
@@ -23,7 +27,8 @@ bounded share of this machine.
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
+import struct
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -48,8 +53,13 @@ if TYPE_CHECKING:
 PUSHED = 40_000
 """Bytes: smaller items are sent to everybody at once, larger ones announced and sent to those who ask."""
 
-PUBLISHED = (ItemKind.CONTRIBUTION, ItemKind.STEP)
-"""What follows from a party's data and must never be said in two ways."""
+RECOVERY = (
+    ItemKind.KEYS, ItemKind.DEALING, ItemKind.PREPARE, ItemKind.COMMIT, ItemKind.REVEAL, ItemKind.COMPLAINT, ItemKind.DEFENCE,
+)  # fmt: skip
+"""What a party says once on the way of a sum that survives dropouts."""
+
+PUBLISHED = (ItemKind.CONTRIBUTION, ItemKind.STEP, *RECOVERY)
+"""What must never be said in two ways: it follows from a party's data, or others rest their safety on it."""
 
 OWN_STEP = 1 << 20
 """Bytes: an own step that is no larger is sent without asking. Nobody else can have it, and everybody waits for it."""
@@ -77,6 +87,7 @@ class Exchange:
         keeps_last_token: Callable[[int], bool] = lambda attempt: True,
         hears: Callable[[int, int], bool] = lambda peer, author: False,
         me: int = -1,
+        patient: bool = False,
     ) -> None:
         self.held: dict[Key, Item] = {}
         self.links: dict[int, Neighbour] = {}
@@ -85,10 +96,16 @@ class Exchange:
         """Who got something in which round: (attempt, round, to)."""
         self._is_passed_on, self._waiting = is_passed_on, waiting
         self._keeps_last_token = keeps_last_token
+        self._patient = patient  # whether what a neighbour gets from its author is not sent to it at once
         self._hears, self._me = hears, me  # whether a neighbour is linked to an author too, as far as the study says
         self._out: list[tuple[int, Message]] = []
         self._offers: dict[Key, set[int]] = defaultdict(set)
         self._asked: dict[Key, tuple[int, float]] = {}
+        self._later: dict[int, dict[Key, float]] = defaultdict(dict)
+        """For each neighbour what it should have from its author by a certain time."""
+        self._wanted: dict[Key, float] = {}
+        self._wants: Counter[Key] = Counter()
+        self.now = 0.0
 
     # ── links ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -99,6 +116,7 @@ class Exchange:
     def unlink(self, peer: int, now: float) -> None:
         """The link is gone, with what was to go over it; what was asked of it is asked of others."""
         self.links.pop(peer, None)
+        self._later.pop(peer, None)
         self._out = [(to, message) for to, message in self._out if to != peer]
         for offered in self._offers.values():
             offered.discard(peer)
@@ -146,8 +164,15 @@ class Exchange:
     def pass_on(self, item: Item) -> None:
         """To everybody who lacks it, if it is for everybody."""
         if self._is_passed_on(item.key):
+            author = item.key.author
+            patient = self._patient and author != self._me
             for peer, link in self.links.items():
-                if link.greeted:
+                if not link.greeted:
+                    continue
+                if patient and peer != author and self._hears(peer, author):
+                    if item.key not in link.knows:
+                        self._later[peer][item.key] = self.now + self._waiting / 4
+                else:
                     self._offer(peer, item)
 
     def show(self, key: Key) -> None:
@@ -227,6 +252,8 @@ class Exchange:
             for link in self.links.values():
                 link.knows.discard(key)
                 link.pulled.discard(key)
+            for waiting in self._later.values():
+                waiting.pop(key, None)
 
     def ask_again(self, now: float) -> None:
         """Ask others for what did not come in time."""
@@ -234,11 +261,34 @@ class Exchange:
             peer, _ = self._asked.pop(key)
             self._offers[key].discard(peer)
             self._ask(key, now)
+        for peer, waiting in self._later.items():
+            due = [key for key, when in waiting.items() if now >= when]
+            told = [key for key in due if key in self.held and key not in self.links[peer].knows]
+            for key in due:
+                del waiting[key]
+            if told:
+                self.links[peer].knows.update(told)
+                self._out.append((peer, Announce(tuple(told))))
 
     @property
     def wake(self) -> float:
         """When `ask_again` has something to do, at the earliest."""
-        return min((since for _, since in self._asked.values()), default=float("inf")) + self._waiting
+        asked = min((since for _, since in self._asked.values()), default=float("inf")) + self._waiting
+        # what was meant for one neighbour first was meant first in time, too
+        later = (next(iter(waiting.values())) for waiting in self._later.values() if waiting)
+        return min((asked, *later))
+
+    def want(self, keys: Iterable[Key], most: int | None = None) -> None:
+        """Ask all neighbours for these, whether they said that they have them or not; at most once in a while, and so often."""
+        due = []
+        for key in keys:
+            if self.now >= self._wanted.get(key, float("-inf")) + self._waiting / 4:
+                self._wants[key] += 1
+                if most is None or self._wants[key] <= most:
+                    self._wanted[key] = self.now
+                    due.append(key)
+        if due:
+            self.tell_all(Pull(tuple(due)))
 
     def _ask(self, key: Key, now: float) -> None:
         """Ask one of those who offered it, one at a time."""
@@ -257,19 +307,49 @@ LONG = 1 << 16
 
 @dataclass(frozen=True)
 class Evidence:
-    """Two items of one key."""
+    """Two things that the author of a key signed under it: items, or what their signatures cover of them."""
 
-    first: Item
-    second: Item
+    first: Item | Held
+    second: Item | Held
 
     def to_dict(self, study: Study) -> dict[str, Any]:
         """Plain values, for an outcome or a letter to the others."""
         key = self.first.key
-        said = [_shown(item.body) | {"signature": item.signature.hex()} for item in (self.first, self.second)]
+        said = [_shown(one) | {"signature": one.signature.hex()} for one in (self.first, self.second)]
         return {
             "study": study.hash.hex(), "party": study.everybody[key.author], "kind": key.kind.name.lower(),
             "attempt": key.attempt, "index": key.index, "said": said,
         }  # fmt: skip
+
+    def item(self) -> Item:
+        """The proof as an item that everybody can check and pass on."""
+        key = self.first.key
+        both = sorted((one.digest, one.signature) for one in map(_held, (self.first, self.second)))
+        body = struct.pack("<2I", key.kind, key.index) + b"".join(digest + signature for digest, signature in both)
+        return Item(Key(ItemKind.PROOF, key.attempt, key.author, key.kind), body)
+
+    @staticmethod
+    def of(proof: Item) -> Evidence | None:
+        """What an item of that kind says; whether its signatures are right is for `Terms.proves`."""
+        if len(proof.body) != PROOF_SIZE:
+            return None
+        number, index = struct.unpack("<2I", proof.body[:8])
+        if number != proof.key.index or number not in set(ItemKind):
+            return None
+        if not ItemKind(number).is_signed or number == ItemKind.PROOF:
+            return None
+        key = Key(ItemKind(number), proof.key.attempt, proof.key.author, index)
+        parts = [proof.body[at : at + 96] for at in (8, 104)]
+        first, second = (Held(key, part[:32], part[32:]) for part in parts)
+        return None if first.digest == second.digest else Evidence(first, second)
+
+
+PROOF_SIZE = 8 + 2 * (32 + 64)
+"""Bytes of a proof."""
+
+
+def _held(one: Item | Held) -> Held:
+    return Held.of(one) if isinstance(one, Item) else one
 
 
 def proves(study: Study, evidence: Mapping[str, Any]) -> bool:
@@ -286,8 +366,10 @@ def proves(study: Study, evidence: Mapping[str, Any]) -> bool:
         return False
 
 
-def _shown(body: bytes) -> dict[str, str]:
-    return {"body": body.hex()} if len(body) <= LONG else {"sha256": hashlib.sha256(body).hexdigest()}
+def _shown(one: Item | Held) -> dict[str, str]:
+    if isinstance(one, Item) and len(one.body) <= LONG:
+        return {"body": one.body.hex()}
+    return {"sha256": _held(one).digest.hex()}
 
 
 def _digest(said: Mapping[str, str]) -> bytes:

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from netdp.peers.study.training import AnyTask
     from netdp.protocols.views import Transcript
 
+__path__: list[str] = []  # this was a folder: old paths below it are found by `netdp.moved`
+
 NUMBERS = ("sum", "mean", "variance", "histogram", "table")
 """Tasks that are sums of numbers."""
 
@@ -144,6 +146,17 @@ class Kind(ABC):
         return self.promise(colluders).require_certified().worst_epsilon(delta)
 
     @property
+    def threshold(self) -> int | None:
+        """How many members open a sum that survives dropouts; None where every attempt needs all its members to the end."""
+        return None
+
+    @property
+    def is_fair(self) -> bool:
+        """Whether the honest parties that stay open the sum by themselves, so that nobody gets it alone."""
+        terms = self.study.privacy
+        return self.threshold is not None and self.threshold <= self.study.n - terms.colluders - terms.absent
+
+    @property
     def noise_words(self) -> str:
         """The setting that says how much noise there is, for people."""
         return f"sigma = {self.settings.sigma:g}"
@@ -155,6 +168,11 @@ class Kind(ABC):
     def answer(self, total: Sequence[float] | FloatArray, parties: int) -> dict[str, Any]:
         """The answer in the data's own units."""
         return self.study.task.answer(total, parties, self.noise(parties))
+
+    def beyond(self, total: FloatArray, parties: int) -> float:
+        """How far outside what so many honest parties can hand in a total lies, over all that their noise can do; above 1 it is
+        none of theirs. 0 where nothing is said of the total (its parts are checked on their way: `furthest`, or cannot be)."""
+        return 0.0
 
     def who(self, participants: int) -> str:
         """So many of those who take part, for people; a curator counts as one of them."""

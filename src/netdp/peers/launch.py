@@ -27,10 +27,11 @@ from netdp.errors import FileFormatError, InvalidValue, NetdpError, Refused
 from netdp.mechanisms.discrete_gaussian import MANY
 from netdp.peers.events import PeerEvent, statement_of
 from netdp.peers.ledger.store import Store
-from netdp.peers.outcome import ANSWERED, ENDED, FAILED, REFUSED, UpResult
+from netdp.peers.outcome import FAILED, FINAL, REFUSED, UpResult, status_of
 from netdp.peers.recordings.recording import keep_beside
 from netdp.peers.runs import listed
 from netdp.peers.setup import deal, settle, workplace
+from netdp.peers.status import PROOF
 from netdp.peers.study.progress import SoFar, check_free, together, training_words, write_model
 from netdp.peers.study.study import Study
 from netdp.peers.study.training import Training
@@ -118,12 +119,12 @@ def party_process(home: str, study: str, data: str | None, events: Connection, r
         peer = prepare(Path(home), Path(study), file, report=report, record=frames, trace=trace)
         followers.begin(peer)
         told = run_peer(peer, lambda: followers.refresh(peer))
-        followers.end(ANSWERED if told["ok"] else ENDED, told["contributed"])
+        followers.end(status_of(told), told["contributed"])
         if told["ok"]:
             write_model(peer.study, Path(home))
     except (NetdpError, OSError) as problem:
         give_up(problem)
-    os._exit(ANSWERED if told["ok"] else ENDED)
+    os._exit(status_of(told))
 
 
 def up(
@@ -186,7 +187,7 @@ def up(
                 process.join()
                 code = process.exitcode
                 process.close()
-                if code in (ANSWERED, ENDED) or (name in progress.outcomes and not progress.lacking(names)):
+                if code in FINAL or (name in progress.outcomes and not progress.lacking(names)):
                     pass
                 elif code == REFUSED:
                     if name not in progress.outcomes:
@@ -250,6 +251,12 @@ def _listen(
                     continue
                 progress.outcomes[name] = event
                 seconds["answered"] = time.monotonic() - started
+            elif kind == "signed" and name in progress.outcomes:
+                progress.outcomes[name] |= {key: event[key] for key in ("signatures", "blamed")}
+            elif kind == "evidence" and name in progress.outcomes:
+                known = progress.outcomes[name].setdefault("evidence", [])
+                proof = {key: event[key] for key in PROOF}
+                known += [] if proof in known else [proof]
             elif kind == "note":
                 if len(progress.notes) < NOTES:
                     progress.notes.append(f"{name}: {event['text']}")

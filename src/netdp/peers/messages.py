@@ -1,8 +1,10 @@
 """What neighbours say to each other, as values, and the bytes they travel as (`wire.proto`).
 
 An *item* is anything that has a key (kind, attempt, author, index). An honest author makes at most one item of a key, so
-items can be kept in a set, passed on, sent twice and received twice. Votes, contributions, fallbacks, totals, throughs
-and steps are signed by their author and passed on by everybody. All others go to one neighbour only, over a link whose two
+items can be kept in a set, passed on, sent twice and received twice. Votes, contributions, fallbacks, totals, throughs,
+steps, and all that belongs to a sum that survives dropouts (keys, dealings, ballots, reveals, answers) are signed by their
+author and passed on by everybody. A proof of equivocation is passed on, too, and proves itself: it holds two signatures of the
+party that it is about. All others go to one neighbour only, over a link whose two
 ends are known, and need no signature: of these an honest author makes one per key and receiver.
 
 **Formats.** Neighbours may be of different versions. Everything on the wire has a *format*, a whole number. A version of
@@ -13,6 +15,7 @@ ranges and what to do, before anything else is said.
     1   before the range was stated: a Hello with one number
     2   the range is stated; remarks may be made
     3   who says in its Hello that it holds something in the other's name proves it
+    4   keys, dealings, ballots, reveals, signed answers and proofs: sums that survive dropouts
 
 **What a newer version may say to an older one:** on a link only what its format has. From format 2 on there is room for more
 without a new format: messages and kinds of items numbered REMARKS and above are *remarks*, which who does not know them
@@ -48,8 +51,11 @@ from netdp.peers.events import Sentence, Statement
 
 Range = tuple[int, int]
 
-OLDEST, NEWEST = 3, 3
+OLDEST, NEWEST = 3, 4
 """The formats that this version speaks. (No version that speaks 1 or 2 was ever released.)"""
+
+RECOVERS = 4
+"""The format from which on sums survive dropouts: a study of one speaks no older format."""
 
 REMARKS = 128
 """Messages and kinds from this number on are remarks."""
@@ -107,6 +113,10 @@ FORMAT = NEWEST
 _FRAME: Any = wire.Frame  # type: ignore[attr-defined]  # made when the module is imported
 
 
+KEY_SIZE = 32
+"""Bytes: with so many, the fresh key of an attempt, the body of KEYS begins; the members that it was made for follow."""
+
+
 class ItemKind(IntEnum):
     """What an item is."""
 
@@ -132,11 +142,29 @@ class ItemKind(IntEnum):
     """I have done my part of this attempt."""
     STEP = 11
     """What its author publishes in one iteration; the index says in which."""
+    KEYS = 12
+    """With whom I would begin this attempt, and the fresh key to which they seal shares for me."""
+    DEALING = 13
+    """The shares of my fresh secrets, sealed to each member of the attempt, and what shows that they fit together."""
+    PREPARE = 14
+    """First phase of a ballot: whose contributions I would add up; the index is the number of the ballot."""
+    COMMIT = 15
+    """Second phase: that enough of us have prepared the same in this ballot, and I am locked on it."""
+    REVEAL = 16
+    """The shares that open the sum of the sealed set, and nothing else."""
+    ANSWER = 17
+    """The hash of the answer, by somebody who holds it."""
+    PROOF = 18
+    """Two different items under one key, signed by the author: it cheats, or its keys are in use elsewhere."""
+    COMPLAINT = 19
+    """The share that the party named by the index has dealt to me does not fit what it published."""
+    DEFENCE = 20
+    """The share that I dealt to the party named by the index, in the clear: everybody can see that it fits."""
 
     @property
     def is_signed(self) -> bool:
         """Whether it may travel further than from its author to a neighbour."""
-        return self <= ItemKind.TOTAL or self in (ItemKind.THROUGH, ItemKind.STEP)
+        return self <= ItemKind.TOTAL or self in (ItemKind.THROUGH, ItemKind.STEP) or self >= ItemKind.KEYS
 
 
 class Key(NamedTuple):
@@ -258,6 +286,19 @@ def roster_of(body: bytes) -> tuple[int, ...]:
     if any(a >= b for a, b in itertools.pairwise(roster)):
         raise InvalidValue(Sentence.UNORDERED_ROSTER(roster=str(roster)))
     return roster
+
+
+def vote_of(body: bytes, deals: bool) -> tuple[tuple[int, ...], bytes]:
+    """The roster in the body of a vote, and where a sum survives dropouts the hash of all dealings that the voter verified.
+
+    >>> vote_of(roster_body((0, 2)) + bytes(32), deals=True) == ((0, 2), bytes(32)), vote_of(roster_body((0, 2)), deals=False)
+    (True, ((0, 2), b''))
+    """
+    if not deals:
+        return roster_of(body), b""
+    if len(body) < 32:
+        raise InvalidValue(Sentence.NO_ROSTER(size=len(body)))
+    return roster_of(body[:-32]), body[-32:]
 
 
 def roster_digest(roster: Sequence[int]) -> bytes:

@@ -42,6 +42,8 @@ class Meter:
         """Links that were made."""
         self.attempt = self.votes = self.contributions = self.links = 0
         self.outcome: bool | None = None
+        self.withheld = 0
+        """1: the answer is here and is not told, because honest parties cannot have come to it."""
         self._last: tuple[Any, ...] = ()
 
     def frame(self, direction: str, size: int, messages: Iterable[Message]) -> None:
@@ -62,6 +64,7 @@ class Meter:
             (self.lost if event["event"] == "lost" else self.refusals)[fields_of(event).get("reason", "other")] += 1
         elif event["event"] == "outcome":
             self.outcome, self.progressed = event["ok"], now
+            self.withheld = int(event.get("withheld", False))
 
     def status(self, status: Mapping[str, Any], now: float) -> None:
         """How far the party is; anything that changed is progress."""

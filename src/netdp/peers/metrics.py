@@ -69,9 +69,10 @@ class Collector:
         *,
         rejections: Mapping[Any, int] | None = None,
         starts: Callable[[], int] = lambda: 1,
+        cheats: Callable[[], int] = lambda: 0,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._meter, self._spent, self._starts, self._now = meter, spent, starts, now
+        self._meter, self._spent, self._starts, self._now, self._cheats = meter, spent, starts, now, cheats
         self._rejections = {} if rejections is None else rejections
 
     def collect(self) -> Iterator[Any]:
@@ -105,6 +106,10 @@ class Collector:
         yield gauge("votes", "Votes in this attempt that are here.", meter.votes)
         yield gauge("contributions", "Contributions to this attempt that are here.", meter.contributions)
         yield gauge("answered", "1: the answer is here; 0: ended without; -1: not yet.", _answered(meter.outcome))
+        yield gauge(
+            "withheld", "1: the answer is none that honest parties can have come to, and is withheld.", meter.withheld
+        )
+        yield gauge("proven_cheats", "Parties proven to have signed two different things.", self._cheats())
         yield counter("starts", "How often this home was started for this study.", {(): self._starts()}, [])
         yield gauge("running_seconds", "Since this process took up the study.", max(0.0, now - meter.started))
         yield gauge("seconds_since_progress", "Since anything went forward.", meter.idle(now))

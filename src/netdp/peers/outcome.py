@@ -18,8 +18,21 @@ from netdp.peers.hindsight import Hindsight
 from netdp.peers.study.study import Study
 from netdp.protocols.views import Transcript
 
-ANSWERED, FAILED, REFUSED, ENDED = 0, 1, 2, 3
-"""Exit codes of a party: it holds the answer; a failure (it is started again); it refused; the study ended without answer."""
+ANSWERED, FAILED, REFUSED, ENDED, IMPLAUSIBLE = 0, 1, 2, 3, 4
+"""Exit codes of a party: it holds the answer; a failure (it is started again); it refused; the study ended without answer; the
+answer is none that honest parties can have come to, and is withheld."""
+
+FINAL = (ANSWERED, ENDED, IMPLAUSIBLE)
+"""After these codes starting again would bring nothing new."""
+
+
+def status_of(told: Mapping[str, Any]) -> int:
+    """The exit code of a party that has come to an outcome.
+
+    >>> status_of({"ok": True}), status_of({"ok": False}), status_of({"ok": False, "withheld": True})
+    (0, 3, 4)
+    """
+    return ANSWERED if told["ok"] else IMPLAUSIBLE if told.get("withheld") else ENDED
 
 
 @dataclass(frozen=True)
@@ -57,6 +70,26 @@ class UpResult:
     def answer(self) -> dict[str, Any] | None:
         """The answer, as the first party that has one holds it."""
         return next((told["answer"] for told in self.answered.values() if told["answer"] is not None), None)
+
+    @cached_property
+    def evidence(self) -> list[dict[str, Any]]:
+        """Proofs that somebody signed two different things, each once, whoever found it."""
+        found = {}
+        for told in self.outcomes.values():
+            for one in told.get("evidence", ()):
+                found.setdefault((one["party"], one["kind"], one["attempt"], one["index"]), one)
+        return list(found.values())
+
+    @cached_property
+    def blamed(self) -> dict[str, str]:
+        """Who did what no honest party does, short of saying two things, and what, by those who noticed."""
+        return {one["party"]: one["why"] for told in self.outcomes.values() for one in told.get("blamed", ())}
+
+    @cached_property
+    def signatures(self) -> dict[str, str]:
+        """Who signed the answer, where answers are signed: all signatures that anybody holds."""
+        found = {name: signed for told in self.answered.values() for name, signed in told.get("signatures", {}).items()}
+        return dict(sorted(found.items(), key=lambda one: self.study.index(one[0])))
 
     @property
     def transcript(self) -> Any:
@@ -100,6 +133,9 @@ class UpResult:
             "attempt": None if first is None else first["attempt"],
             "roster": None if first is None else first["roster"],
             "total": None if first is None else first["total"],
+            **({"signatures": self.signatures} if study.running.threshold is not None else {}),
+            "evidence": self.evidence,
+            "blamed": self.blamed,
             "guarantee": {
                 "delta": delta,
                 "colluders": study.privacy.colluders,
@@ -155,9 +191,13 @@ def _plain(value: float) -> float | str:
 
 
 def exit_code(result: UpResult) -> int:
-    """0: everybody who is there holds the same answer; 2: refused; 3: the study ended without one; 1: anything else."""
+    """0: everybody who is there holds the same answer; 2: refused; 3: the study ended without one; 4: it is withheld;
+    1: anything else.
+    """
     if result.ok:
         return ANSWERED
+    if result.outcomes and not result.answered:
+        return IMPLAUSIBLE if any(told.get("withheld") for told in result.outcomes.values()) else ENDED
     if result.outcomes:
-        return ENDED if not result.answered else FAILED
+        return FAILED
     return REFUSED if result.refused else FAILED

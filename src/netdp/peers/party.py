@@ -33,10 +33,10 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from netdp.errors import InvalidValue, NetdpError
-from netdp.peers.exchange import Evidence, Reason, Rejected
-from netdp.peers.messages import agreed, ignores_remarks, refusal, stated
+from netdp.peers.exchange import RECOVERY, Evidence, Reason, Rejected
+from netdp.peers.messages import KEY_SIZE, agreed, ignores_remarks, refusal, stated, vote_of
 from netdp.peers.spread import Moment, Spread, SpreadResult
-from netdp.peers.terms import SPARE, Ended, Roster, Terms
+from netdp.peers.terms import AHEAD, SPARE, Ended, Roster, Terms
 
 from .events import Sentence, Statement, statement_of
 from .exchange import PUBLISHED, Exchange, Neighbour
@@ -44,13 +44,16 @@ from .messages import Announce, Done, Held, Hello, Item, ItemKind, Key, Message,
 
 if TYPE_CHECKING:
     from netdp.peers.desk import Desk
+    from netdp.peers.recovery.opening import Opening
 
 COMPLAINTS = 5
 """How many faults of one link are noted; more are only counted."""
-AHEAD = 2
-"""How many iterations beyond those that are over here an honest party can speak of: see `netdp.families.masked.peer_descent`."""
-PROOFS = 2 + AHEAD
-"""How many things that we published in one attempt an honest neighbour can hold: a contribution, steps of three iterations."""
+MOMENT = 1.0
+"""Seconds that a party which could leave waits, at most, for others' signatures under the answer."""
+SECONDS = 4
+"""How many contributions that somebody signed beside its first are kept, until it is known which one was sealed."""
+DOUBTS = 4
+"""How often neighbours are asked whether they hold something else under a key."""
 BEARABLE = 20_000
 """How many useless messages of one neighbour are borne within the study's patience; then it is not read for so long."""
 
@@ -69,15 +72,26 @@ class Party:
         self.rejections: Counter[str] = Counter()
         """The others, by `netdp.peers.exchange.Reason`: heard = taken + all of these."""
         self.evidence: dict[Key, Evidence] = {}
-        """Who signed two different things, and both of them."""
+        """Under which keys somebody signed two different things, and both of them."""
+        self._second: dict[Key, list[Item]] = defaultdict(list)  # besides the first, while a sum may need it
+        self._openings: dict[int, Opening] = {}  # of attempts in which shares are dealt
+        self._named: dict[int, dict[int, bytes]] = defaultdict(dict)  # which dealings a vote names
+        self._mute: set[int] = set()  # attempts of which others hold something of ours that this folder does not know
+        self._free: set[int] = set()  # attempts of which nothing is opened
+        self._strangers: dict[int, set[int]] = {}  # who began an attempt with others than most
         self.accused: list[tuple[int, Statement]] = []
         """Neighbours that lied about what they hold in our name, and what they said; each once."""
+        self.blamed: dict[tuple[int, int], Statement] = {}
+        """Who did what no honest party does, short of saying two things: (attempt, party) and what it did."""
         self._liars: set[int] = set()
         self.unbearable: list[tuple[int, Statement]] = []
         """Neighbours that are not to be read for the study's patience, and why."""
         self._useless: Counter[int] = Counter()
         self._since: dict[int, float] = {}
-        self._exchange = Exchange(self._is_passed_on, terms.patience / 4, self._keeps_last_token, terms.hears, me)
+        self._exchange = Exchange(
+            self._is_passed_on, terms.patience / 4, self._keeps_last_token, terms.hears, me, patient=terms.deals
+        )
+        self._exchange.now = now
         self._greeted: set[int] = set()
         self._done: set[int] = set()  # who holds the answer, also if it has left since
         self._held = self._exchange.held
@@ -94,7 +108,7 @@ class Party:
         self._working: Spread | None = None
         self.attempt = 0
         self.deadline = now + terms.gather
-        self._leave_by = self._stay_until = float("inf")
+        self._leave_by = self._stay_until = self._stay_for_signatures = float("inf")
         self._returned = False  # whether this folder may be an old copy
         for item in sorted(desk.own(), key=lambda item: item.key):
             self._returned = True
@@ -102,29 +116,32 @@ class Party:
             if item.key.kind == ItemKind.STEP:  # it was made when the one before was over
                 self._completed[item.key.attempt] = max(self._completed[item.key.attempt], item.key.index - 1)
         if self.attempt == 0 and me < terms.n:
-            self._vote(1, tuple(range(terms.n)))
+            self._begin(1, tuple(range(terms.n)))
         self._advance()
 
     # ── what happens to it ────────────────────────────────────────────────────────────────────────────────────────────
 
+    def _at(self, now: float) -> None:
+        self._now = self._exchange.now = now
+
     def linked(self, peer: int, now: float) -> None:
         """A link to this neighbour works."""
-        self._now = now
+        self._at(now)
         self._exchange.link(peer)
         self._done.discard(peer)  # it says so again, if it still is
-        if isinstance(self.outcome, SpreadResult):  # somebody came back and needs us, but it cannot keep us for ever
+        if self._serves:  # somebody came back and needs us, but it cannot keep us for ever
             self._leave_by = min(max(self._leave_by, now + self.terms.patience), self._stay_until)
         have, proofs = self._exchange.have_for(peer), self._exchange.proofs_for(peer)
         self._exchange.tell(peer, Hello(self.terms.study, self.terms.version, have, *self.terms.formats, proofs))
 
     def lost(self, peer: int, now: float) -> None:
         """The link to this neighbour is gone; what was on its way may or may not have arrived."""
-        self._now = now
+        self._at(now)
         self._exchange.unlink(peer, now)
 
     def received(self, peer: int, messages: list[Message], now: float) -> None:
         """Something arrived from a neighbour."""
-        self._now = now
+        self._at(now)
         # What a neighbour holds in our name comes first: we must not contribute before we have seen it.
         for message in sorted(messages, key=self._later):
             self.heard += 1
@@ -142,7 +159,7 @@ class Party:
 
     def unreadable(self, peer: int, size: int, problem: InvalidValue, now: float) -> None:
         """Something arrived from a neighbour that is no message."""
-        self._now = now
+        self._at(now)
         self.heard += 1
         self._reject(peer, Rejected(Reason.FRAME, statement_of(problem)), 1 + size // 10_000)
 
@@ -153,7 +170,7 @@ class Party:
         if link is not None:
             link.complaints += 1
             if link.complaints <= COMPLAINTS:
-                self.notes.append(Sentence.IGNORED(peer=peer, problem=statement_of(problem)))
+                self.notes.append(Sentence.IGNORED(peer=self.terms.name(peer), problem=statement_of(problem)))
         self._burden(peer, weight)
 
     def _burden(self, peer: int, weight: int) -> None:
@@ -174,7 +191,7 @@ class Party:
 
     def tick(self, now: float) -> None:
         """The clock shows `now`."""
-        self._now = now
+        self._at(now)
         self._exchange.ask_again(now)
         self._advance()
         if self.outcome is None and self._working is not None:  # others may well be as slow
@@ -196,7 +213,7 @@ class Party:
 
     def worked(self, result: Any, now: float) -> None:
         """What `work` gave is computed."""
-        self._now = now
+        self._at(now)
         spread, self._working = self._working, None
         if spread is not None and self.outcome is None:
             spread.worked(result)
@@ -226,7 +243,8 @@ class Party:
     def wake(self) -> float:
         """When to tick at the latest."""
         if self.outcome is not None:
-            return min(self._leave_by, self._exchange.wake)
+            soon = self._stay_for_signatures if self._waits_for_signatures else float("inf")
+            return min(self._leave_by, self._exchange.wake, soon)
         waiting = self._born + self.terms.grace
         spreads = min((spread.wake for spread in self._spreads.values()), default=float("inf"))
         soonest = min(self.deadline, self._exchange.wake, spreads)
@@ -237,9 +255,44 @@ class Party:
         """Whether nobody needs this party any more: all neighbours hold the answer, or patience is over."""
         if self.outcome is None:
             return False
-        if isinstance(self.outcome, Ended) or self._now >= self._leave_by:
+        if not self._serves or self._now >= self._leave_by:
             return True
-        return self._done.issuperset(self.terms.neighbours)
+        return self._done.issuperset(self.terms.neighbours) and not self._waits_for_signatures
+
+    @property
+    def _serves(self) -> bool:
+        """Whether the sum is here, told or withheld: then neighbours may still need something."""
+        return isinstance(self.outcome, SpreadResult) or (isinstance(self.outcome, Ended) and self.outcome.withheld > 0)
+
+    def _done_message(self) -> Done | None:
+        """What says that this party needs nothing more; a sum that is withheld has no digest."""
+        if isinstance(self.outcome, SpreadResult):
+            return Done(self.outcome.attempt, self.outcome.digest)
+        return Done(self.outcome.withheld, b"") if isinstance(self.outcome, Ended) and self.outcome.withheld else None
+
+    @property
+    def signatures(self) -> dict[int, bytes]:
+        """Who has signed the answer that is here, where answers are signed: a party's number and its signature."""
+        found = self.outcome
+        if not isinstance(found, SpreadResult) or not self.terms.deals:
+            return {}
+        said = {u: self._held.get(Key(ItemKind.ANSWER, found.attempt, u)) for u in range(self.terms.n)}
+        return {u: item.signature for u, item in said.items() if item is not None and item.body == found.digest}
+
+    @property
+    def all_signed(self) -> bool:
+        """Whether all members of the attempt that have helped to open the sum have signed what came of it."""
+        found = self.outcome
+        assert isinstance(found, SpreadResult)
+        there = {u for u in range(self.terms.n) if Key(ItemKind.REVEAL, found.attempt, u) in self._held}
+        return there - {author for _, author in self.blamed} <= self.signatures.keys()
+
+    @property
+    def _waits_for_signatures(self) -> bool:
+        """For a moment, and only for those who were there when the sum was opened; nobody waits for who was gone before."""
+        if not self.terms.deals or not isinstance(self.outcome, SpreadResult) or self._now >= self._stay_for_signatures:
+            return False
+        return not self.all_signed
 
     @property
     def steps_made(self) -> int | None:
@@ -260,6 +313,8 @@ class Party:
         if self.outcome is not None:
             return [u for u in self.terms.neighbours if u not in self._done]
         votes, spread = self._votes[self.attempt], self._spreads.get(self.attempt)
+        if spread is None and (opening := self._openings.get(self.attempt)) is not None:
+            return [u for u in opening.missing(self._held) if u != self.me]
         if spread is None:
             wanted = votes.get(self.me, tuple(range(self.terms.n)))
             return [u for u in wanted if votes.get(u) != wanted]
@@ -316,7 +371,7 @@ class Party:
         mine, new = self.outcome, peer not in self._done
         self._done.add(peer)
         if new and isinstance(mine, SpreadResult) and message.attempt == mine.attempt and message.digest != mine.digest:
-            self.notes.append(Sentence.OTHER_ANSWER(peer=peer, attempt=mine.attempt))
+            self.notes.append(Sentence.OTHER_ANSWER(peer=self.terms.name(peer), attempt=mine.attempt))
         return new
 
     def _greet(self, peer: int, hello: Hello) -> None:
@@ -336,15 +391,15 @@ class Party:
         self._greeted.add(peer)
         self._exchange.links[peer].format = format or 0
         self._exchange.greet(peer, knows)
-        if isinstance(self.outcome, SpreadResult):
-            self._exchange.tell(peer, Done(self.outcome.attempt, self.outcome.digest))
+        if (done := self._done_message()) is not None:
+            self._exchange.tell(peer, done)
 
     def _believe(self, peer: int, hello: Hello) -> None:
         """What a neighbour holds in our name, of which it shows our own signature, is not said before we have seen it.
 
         Whether it can deliver soon does not matter: the signature alone proves that this folder is older than what was sent.
         """
-        most = PROOFS * (self.terms.attempts + SPARE)  # an honest neighbour has no more
+        most = self.terms.proofs  # an honest neighbour has no more
         proved = {held.key: held for held in hello.proofs[:most] if self._is_published(held.key)}
         for key, shown in proved.items():
             own = self._held.get(key)
@@ -354,18 +409,30 @@ class Party:
                 self._accuse(peer, key)
                 continue
             if own is not None:
-                raise _two_of_ours(peer, key)
+                raise self._two_of_ours(peer, key)
             if key.kind == ItemKind.CONTRIBUTION:
                 if key not in self._claimed:
-                    self.notes.append(Sentence.CONTRIBUTION_UNKNOWN(peer=peer, attempt=key.attempt))
+                    self.notes.append(Sentence.CONTRIBUTION_UNKNOWN(peer=self.terms.name(peer), attempt=key.attempt))
                 self._claimed.add(key)
+                if self.terms.deals:
+                    self._be_mute(peer, key)
+            elif key.kind in RECOVERY:
+                self._be_mute(peer, key)
             elif key.index > self._steps[key.attempt]:
                 if key.index > self._completed[key.attempt] + 1:
-                    self.notes.append(Sentence.STEP_UNKNOWN(peer=peer, index=key.index))
+                    self.notes.append(Sentence.STEP_UNKNOWN(peer=self.terms.name(peer), index=key.index))
                 self._steps[key.attempt] = key.index
         for key in hello.have:
             if key not in proved and key not in self._held and self._is_published(key) and not self._is_over(key):
                 self._accuse(peer, key)
+
+    def _be_mute(self, peer: int, key: Key) -> None:
+        """This folder is older than what was sent from it: in this attempt it says nothing more, and reveals nothing."""
+        if key.attempt not in self._mute:
+            self._mute.add(key.attempt)
+            self._returned = True
+            kind = key.kind.name.lower()
+            self.notes.append(Sentence.OLDER_IN_ATTEMPT(peer=self.terms.name(peer), kind=kind, attempt=key.attempt))
 
     def _is_published(self, key: Key) -> bool:
         """Whether it names something that this party publishes once, and that follows from its data."""
@@ -383,11 +450,19 @@ class Party:
         last = 0 if key.kind.is_signed else self.terms.rounds
         if key.kind == ItemKind.TOTAL:  # one author may release several tokens
             last = self.terms.releases - 1
+        if key.kind in (ItemKind.PREPARE, ItemKind.COMMIT):
+            last = self.terms.ballots
+        if key.kind in (ItemKind.COMPLAINT, ItemKind.DEFENCE):
+            last = self.terms.n - 1
+        if key.kind == ItemKind.PROOF:  # one of each kind of item is enough
+            last = max(ItemKind)
         if key.kind == ItemKind.STEP:
             over = self._completed[key.attempt]
             return self._is_ours(key) and over <= key.index and (key.author == self.me or key.index <= over + AHEAD)
         authors = (
-            self.terms.n if key.kind in (ItemKind.VOTE, ItemKind.CONTRIBUTION) else self.terms.n + self.terms.others
+            self.terms.n
+            if key.kind in (ItemKind.VOTE, ItemKind.CONTRIBUTION) or key.kind >= ItemKind.KEYS
+            else self.terms.n + self.terms.others
         )
         return key.author < authors and 1 <= key.attempt <= self.terms.attempts + SPARE and 0 <= key.index <= last
 
@@ -408,46 +483,87 @@ class Party:
         key = item.key
         held = self._held.get(key)
         if held is not None:
-            if held.body != item.body:
-                self._second(peer, held, item)
+            if held.body != item.body and key.kind != ItemKind.PROOF:
+                self._take_second(peer, held, item)
             return False
         too_long = len(item.body) > self.terms.longest.get(key.kind, -1)
         if not self._plausible(key) or too_long or not self.terms.fits(item):
             reason = Reason.BODY if self._plausible(key) else Reason.KEY
-            raise Rejected(reason, Sentence.IMPLAUSIBLE(what=_named(key), size=len(item.body)))
-        if key.kind.is_signed:
+            raise Rejected(reason, Sentence.IMPLAUSIBLE(what=self._called(key), size=len(item.body)))
+        if key.kind == ItemKind.PROOF:
+            self._believe_proof(item)
+        elif key.kind.is_signed:
             if not self.terms.verify(item):
-                raise Rejected(Reason.SIGNATURE, Sentence.NOT_SIGNED(what=_named(key)))
+                raise Rejected(Reason.SIGNATURE, Sentence.NOT_SIGNED(what=self._called(key)))
         elif key.author != peer or peer not in self.terms.neighbours:
-            raise Rejected(Reason.LINK, Sentence.WRONG_LINK(what=_named(key), peer=peer))
+            raise Rejected(Reason.LINK, Sentence.WRONG_LINK(what=self._called(key), peer=self.terms.name(peer)))
         elif not self._is_due(key):
-            raise Rejected(Reason.EARLY, Sentence.NOT_DUE(what=_named(key)))
+            raise Rejected(Reason.EARLY, Sentence.NOT_DUE(what=self._called(key)))
         if key.kind == ItemKind.VOTE:
-            self._check_roster(key.author, roster_of(item.body))
+            self._check_roster(key.author, vote_of(item.body, self.terms.deals)[0])
+        if key.author == self.me and self.terms.deals and key.kind != ItemKind.PROOF:
+            self._be_mute(peer, key)
         if key.author == self.me and key.kind in (ItemKind.VOTE, ItemKind.CONTRIBUTION, ItemKind.STEP):
             self._returned = True
             self._desk.adopt(item, self._votes[key.attempt].get(self.me))
-            self.notes.append(Sentence.TAKEN_BACK(peer=peer, kind=key.kind.name.lower(), attempt=key.attempt))
+            self.notes.append(
+                Sentence.TAKEN_BACK(peer=self.terms.name(peer), kind=key.kind.name.lower(), attempt=key.attempt)
+            )
         self._exchange.arrived(key)
         self._keep(passed := item.passed_on())
         self._exchange.pass_on(passed)
+        if key.kind == ItemKind.ANSWER:
+            self._compare_answers()
         return True
 
-    def _second(self, peer: int, held: Item, item: Item) -> None:
+    def _believe_proof(self, item: Item) -> None:
+        """Keep a proof of equivocation that somebody else found; refuse what proves nothing."""
+        found = Evidence.of(item)
+        if found is None or not all(self.terms.proves(one) for one in (found.first, found.second)):  # type: ignore[arg-type]
+            raise Rejected(Reason.SIGNATURE, Sentence.NOT_SIGNED(what=self._called(item.key)))
+        self._keep_evidence(found)
+
+    def _keep_evidence(self, found: Evidence) -> None:
+        key = found.first.key
+        if key not in self.evidence and not self._is_known_cheat(key):
+            self.evidence[key] = found
+            what = f"a second {key.kind.name.lower()} of {self.terms.name(key.author)} for attempt {key.attempt}"
+            self.notes.append(Sentence.PROVED_CHEAT(what=what))
+            if self.terms.deals:
+                proof = found.item()
+                if proof.key not in self._held:
+                    self._keep(proof)
+                    self._exchange.pass_on(proof)
+
+    def _take_second(self, peer: int, held: Item, item: Item) -> None:
         """Something else under a key that is taken; what is signed twice is kept, because it proves who cheats."""
         key = item.key
-        what = f"a second {key.kind.name.lower()} of party {key.author} for attempt {key.attempt}"
+        what = f"a second {key.kind.name.lower()} of {self.terms.name(key.author)} for attempt {key.attempt}"
         if key.kind.is_signed:
             if not self.terms.verify(item):
                 raise Rejected(Reason.SIGNATURE, Sentence.SECOND_UNSIGNED(what=what))
             if key.author == self.me:
-                raise _two_of_ours(peer, key)
-            if key not in self.evidence and not self._is_known_cheat(key):
-                self.evidence[key] = Evidence(held, item)
-                self.notes.append(Sentence.PROVED_CHEAT(what=what))
+                raise self._two_of_ours(peer, key)
+            self._keep_evidence(Evidence(held, item))
+            if self.terms.deals and self._is_needed(item):
+                self._second[key].append(item)
         elif key.author != peer:
-            raise Rejected(Reason.LINK, Sentence.WRONG_LINK(what=_named(key), peer=peer))
+            raise Rejected(Reason.LINK, Sentence.WRONG_LINK(what=self._called(key), peer=self.terms.name(peer)))
         raise Rejected(Reason.SECOND, Sentence.SECOND(what=what))
+
+    def _is_needed(self, item: Item) -> bool:
+        """Whether the sum of an attempt may need this, though it is not what came first: at most a few of a key are kept."""
+        key, known = item.key, self._second[item.key]
+        if key.kind not in (ItemKind.CONTRIBUTION, ItemKind.REVEAL, ItemKind.VOTE):
+            return False
+        if any(one.body == item.body for one in known) or len(item.body) > self.terms.longest.get(key.kind, -1):
+            return False
+        if key.kind == ItemKind.VOTE:
+            self._check_roster(key.author, vote_of(item.body, self.terms.deals)[0])
+            mine = self._held.get(key._replace(author=self.me))
+            return len(known) < SECONDS or (mine is not None and mine.body == item.body)
+        spread = self._spreads.get(key.attempt)
+        return self.terms.fits(item) and (len(known) < SECONDS or (spread is not None and spread.needs(item)))
 
     def _is_known_cheat(self, key: Key) -> bool:
         """Whether it said two things in some iteration already: one proof is enough, steps may be many and long."""
@@ -462,10 +578,11 @@ class Party:
         return spread is not None and (spread.rounds is None or key.index <= spread.rounds)
 
     def _check_roster(self, author: int, roster: Roster) -> None:
+        name = self.terms.name(author)
         if author not in roster or roster[-1] >= self.terms.n:
-            raise Rejected(Reason.ROSTER, Sentence.STRANGE_ROSTER(author=author, roster=str(roster)))
+            raise Rejected(Reason.ROSTER, Sentence.STRANGE_ROSTER(author=name, roster=self._listed(roster)))
         if len(roster) < self.terms.fewest:
-            few = Sentence.SMALL_ROSTER(author=author, size=len(roster), fewest=self.terms.fewest)
+            few = Sentence.SMALL_ROSTER(author=name, size=len(roster), fewest=self.terms.fewest)
             raise Rejected(Reason.ROSTER, few)
 
     def _keep(self, item: Item) -> None:
@@ -478,8 +595,12 @@ class Party:
                 self._held.pop(old, None)
             self._tokens[key.author] = key
         self._held[key] = item
+        if key.kind == ItemKind.KEYS and key.author == self.me and key.attempt not in self._openings:
+            self._open(key.attempt, roster_of(item.body[KEY_SIZE:]))
         if key.kind == ItemKind.VOTE:
-            self._votes[key.attempt][key.author] = roster_of(item.body)
+            roster, self._named[key.attempt][key.author] = vote_of(item.body, self.terms.deals)
+            self._votes[key.attempt][key.author] = roster
+        if key.kind in (ItemKind.VOTE, ItemKind.KEYS):
             if key.author == self.me:
                 self.attempt = max(self.attempt, key.attempt)
             elif 1 <= self.attempt == key.attempt - 1 and key.author in self._sealed.get(self.attempt, (key.author,)):
@@ -507,8 +628,19 @@ class Party:
 
     # ── deciding ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _vote(self, attempt: int, roster: Roster) -> None:
-        item = self._desk.vote(attempt, roster)
+    def _begin(self, attempt: int, roster: Roster) -> None:
+        """Begin an attempt among these parties: vote for them, or first deal shares to them."""
+        if self.terms.deals:
+            self._open(attempt, roster)
+            return
+        self._say(self._desk.vote(attempt, roster))
+
+    def _open(self, attempt: int, roster: Roster) -> None:
+        self._openings[attempt] = self._desk.opening(attempt, roster)
+        self.attempt = max(self.attempt, attempt)
+
+    def _say(self, item: Item) -> None:
+        """Something of our own that is durable."""
         self._keep(item)
         self._exchange.pass_on(item)
 
@@ -518,8 +650,14 @@ class Party:
             votes = self._votes[attempt]
             if attempt in self._sealed or len(votes) < self.terms.fewest:  # no roster is smaller
                 continue
-            counts = Counter(votes.values())
-            complete = [roster for roster, count in counts.items() if count == len(roster)]
+            cast = {(u, roster, self._named[attempt].get(u, b"")) for u, roster in votes.items()}
+            for (
+                u
+            ) in votes:  # who says two things says them all: what the others voted for is sealed, or not, for everybody
+                seconds = self._second.get(Key(ItemKind.VOTE, attempt, u), ())
+                cast |= {(u, *vote_of(item.body, self.terms.deals)) for item in seconds}
+            counts = Counter((roster, named) for u, roster, named in cast if u in roster)
+            complete = [roster for (roster, _), count in counts.items() if count == len(roster)]
             if not complete:
                 continue
             mine = votes.get(self.me)
@@ -540,6 +678,7 @@ class Party:
                 self._fall_back(attempt)
         if self.outcome is not None:
             return
+        self._deal()
         self._contribute()
         for attempt in sorted(self._spreads):
             spread = self._spreads[attempt]
@@ -547,12 +686,16 @@ class Party:
                 continue
             moves = spread.advance(self._held, self._moment(attempt))
             self.notes += moves.notes
+            for u in sorted(spread.blamed):
+                self._blame(attempt, u, Sentence.DEALER_CHEATED)
             for peer, item in moves.addressed:
                 self._exchange.send_to(peer, item)
             for key, body in moves.published:
-                item = self._desk.sign(key, body)
-                self._keep(item)
-                self._exchange.pass_on(item)
+                self._say(self._desk.sign(key, body))
+            for item in moves.said:
+                self._say(item)
+            self._exchange.want(moves.wanted)
+            self._exchange.want(moves.doubted, DOUBTS)
             for key in moves.shown:
                 self._exchange.show(key)
             if moves.addressed or moves.published or moves.waits:
@@ -563,8 +706,10 @@ class Party:
                 self._finish(spread.answer)
                 return
             if spread.over is not None:
-                self._end(spread.over)
+                self._end(spread.over, attempt if spread.over.code == "out-of-reach" else 0)
                 return
+            if spread.free and attempt not in self._free:
+                self._go_on_after(attempt)
             if spread.stuck and not spread.passes_on:
                 self._call_for_help(attempt)
 
@@ -584,7 +729,9 @@ class Party:
         # a step is drawn only after every neighbour has answered: all are needed anyway, and another machine or another
         # version of torch may compute other gradients of the same rows, which must not leave under the same pads
         asked = self._greeted.issuperset(self.terms.neighbours)
-        return Moment(self._now, linked, asked, self._steps[attempt], self._returned)
+        second = {key: self._second.get(key, ()) for key in self.evidence}
+        mute = attempt in self._mute
+        return Moment(self._now, linked, asked, self._steps[attempt], self._returned, self._has_asked, mute, second)
 
     @property
     def _has_asked(self) -> bool:
@@ -596,7 +743,32 @@ class Party:
         """Attempts to which others prove to hold a contribution of ours that this folder does not know."""
         return sorted({key.attempt for key in self._claimed} - self._mine.keys())
 
+    def _deal(self) -> None:
+        """Where shares are dealt: do what the opening of the present attempt asks for."""
+        opening = self._openings.get(self.attempt)
+        if opening is None or self.attempt in self._mute or not self._has_asked:
+            return
+        for item in opening.advance(self._held):
+            self._say(item)
+        for u in sorted(opening.dealings.bad):
+            alike = u in opening.dealings.alike
+            self._blame(self.attempt, u, Sentence.SAME_DEALING if alike else Sentence.BAD_DEALING)
+        self._exchange.want(opening.doubts(self._held), DOUBTS)
+        self._seal()
+
+    def _go_on_after(self, attempt: int) -> None:
+        """Nothing of an attempt is opened: it is free, and those who are here begin another one."""
+        self._free.add(attempt)
+        if attempt in self._mine:
+            self._desk.free(attempt, self._sealed[attempt], self._spreads[attempt].realised)
+        if attempt == self.attempt and self.me in self._sealed[attempt]:
+            self._follow(attempt, self._sealed[attempt])
+
     def _contribute(self) -> None:
+        if self.terms.deals:
+            for attempt in sorted(self._sealed):
+                self._contribute_dealt(attempt)
+            return
         attempt = self.attempt
         roster = self._sealed.get(attempt)
         if roster is None or self.me not in roster or attempt in self._mine:
@@ -608,12 +780,64 @@ class Party:
         if len(self._mine) >= self.terms.attempts:
             self._end(Sentence.USED_UP(attempts=self.terms.attempts))
             return
-        item = self._desk.contribute(attempt, roster)
-        self._keep(item)
-        self._exchange.pass_on(item)
+        self._say(self._desk.contribute(attempt, roster))
+
+    def _contribute_dealt(self, attempt: int) -> None:
+        """Where shares are dealt: under masks that only the shares of enough members open, if nothing of ours may be open yet."""
+        roster, opening = self._sealed[attempt], self._openings.get(attempt)
+        if self.me not in roster or attempt in self._mine or attempt in self._mute or opening is None:
+            return
+        if roster != self._votes[attempt].get(self.me) or self._unreturned or not self._has_asked:
+            return
+        if len(self._mine.keys() - self._free) >= self.terms.attempts or self._spreads[attempt].free:
+            return
+        if not self._desk.holds_secrets(attempt):  # an earlier life saw that nothing of it is opened, or ended
+            return
+        if opening.is_dealt(self._held, self._named[attempt][self.me]):
+            self._say(self._desk.contribute(attempt, roster))
+
+    def _give_up_dealt(self) -> None:
+        """Where shares are dealt: the time to open the present attempt is over. (A sealed roster keeps its own time.)"""
+        attempt, opening = self.attempt, self._openings.get(self.attempt)
+        waits = any(not spread.free for spread in self._spreads.values())
+        if waits or opening is None or attempt in self._mute:
+            if not waits and self._listening:
+                self._end(Sentence.LEFT_OUT_UNTOLD(attempt=attempt))
+            self._listening = True
+            self.deadline = self._now + 2 * self.terms.patience
+            return
+        for u in sorted(opening.accused):
+            self._blame(attempt, u, Sentence.NOT_DEFENDED)
+        strangers = self._strangers[attempt] = opening.strangers(self._held)
+        if (
+            attempt > 1
+        ):  # two honest parties may find others there, if somebody came at the last moment; but not for ever
+            strangers = strangers & self._strangers.get(attempt - 1, set())
+        there = opening.there(self._held, self.evidence)
+        self._follow(attempt, tuple(u for u in there if u not in strangers))
+
+    def _follow(self, attempt: int, there: Roster) -> None:
+        """After an attempt that came to nothing: another one among those who are there, if they are enough."""
+        missing = sorted(set(range(self.terms.n)) - set(there))
+        missed, counts = self._some(missing), {"there": len(there), "n": self.terms.n, "attempt": attempt}
+        if len(there) < self.terms.fewest:
+            self._end(Sentence.TOO_FEW(missing=missed, fewest=self.terms.fewest, **counts))
+        elif self.me not in there:
+            self._end(Sentence.LEFT_OUT(attempt=attempt))
+        elif not self.terms.deals and len(self._mine) >= self.terms.attempts:
+            self._end(Sentence.USED_UP_WITHOUT(attempts=self.terms.attempts, missing=missed))
+        elif attempt >= self.terms.attempts + SPARE:
+            self._end(Sentence.ALL_FAILED(attempt=attempt, missing=missed))
+        else:
+            self.notes.append(Sentence.GIVEN_UP(attempt=attempt, missing=missed, following=attempt + 1))
+            self.deadline = self._now + self.terms.patience
+            self._begin(attempt + 1, there)
 
     def _give_up(self) -> None:
         """The time of this attempt is over."""
+        if self.terms.deals:
+            self._give_up_dealt()
+            return
         attempt, spread = self.attempt, self._spreads.get(self.attempt)
         if self._unreturned:
             which = ", ".join(map(str, self._unreturned))
@@ -648,22 +872,10 @@ class Party:
             there = tuple(sorted(u for u in spread.roster if Key(ItemKind.FALLBACK, attempt, u) in self._held))
         else:
             there = spread.roster
-        missing = sorted(set(range(self.terms.n)) - set(there))
-        missed, counts = self._some(missing), {"there": len(there), "n": self.terms.n, "attempt": attempt}
         if spread is not None and not spread.needs_all and not self._may_try_again(spread):
-            self._end(Sentence.BROKE_OFF(**counts))
-        elif len(there) < self.terms.fewest:
-            self._end(Sentence.TOO_FEW(missing=missed, fewest=self.terms.fewest, **counts))
-        elif self.me not in there:
-            self._end(Sentence.LEFT_OUT(attempt=attempt))
-        elif len(self._mine) >= self.terms.attempts:
-            self._end(Sentence.USED_UP_WITHOUT(attempts=self.terms.attempts, missing=missed))
-        elif attempt >= self.terms.attempts + SPARE:
-            self._end(Sentence.ALL_FAILED(attempt=attempt, missing=missed))
+            self._end(Sentence.BROKE_OFF(there=len(there), n=self.terms.n, attempt=attempt))
         else:
-            self.notes.append(Sentence.GIVEN_UP(attempt=attempt, missing=missed, following=attempt + 1))
-            self.deadline = self._now + self.terms.patience
-            self._vote(attempt + 1, there)
+            self._follow(attempt, there)
 
     def _may_try_again(self, spread: Spread | None) -> bool:
         """Whether numbers that got lost on their way in this attempt may be followed by another attempt."""
@@ -671,17 +883,13 @@ class Party:
 
     def _say_here(self, attempt: int) -> None:
         """The numbers of this attempt are lost: say that we are still here, and wait for who else is."""
-        item = self._desk.sign(Key(ItemKind.FALLBACK, attempt, self.me), b"")
-        self._keep(item)
-        self._exchange.pass_on(item)
+        self._say(self._desk.sign(Key(ItemKind.FALLBACK, attempt, self.me), b""))
         self.deadline = self._now + self.terms.patience / 4
         self.notes.append(Sentence.NUMBERS_LOST(attempt=attempt))
 
     def _call_for_help(self, attempt: int) -> None:
         """Averaging is stuck: let everybody pass contributions on."""
-        item = self._desk.sign(Key(ItemKind.FALLBACK, attempt, self.me), b"")
-        self._keep(item)
-        self._exchange.pass_on(item)
+        self._say(self._desk.sign(Key(ItemKind.FALLBACK, attempt, self.me), b""))
         self._fall_back(attempt)
         self.deadline = self._now + self.terms.patience
         self.notes.append(Sentence.STUCK(attempt=attempt))
@@ -695,25 +903,62 @@ class Party:
             self._exchange.pass_on(self._held[key])
 
     def _finish(self, answer: SpreadResult) -> None:
+        self._erase()
         self.outcome = answer
+        self._stay()
+        self._compare_answers()
+
+    def _stay(self) -> None:
+        """The sum is here: say so, and stay until the neighbours have it, too, or patience is over."""
         self._leave_by = self._now + self.terms.patience
         self._stay_until = self._now + 10 * self.terms.patience
-        self._exchange.tell_all(Done(answer.attempt, answer.digest))
+        self._stay_for_signatures = self._now + min(MOMENT, self.terms.patience / 8)
+        if (done := self._done_message()) is not None:
+            self._exchange.tell_all(done)
+
+    def _blame(self, attempt: int, author: int, said: Callable[..., Statement]) -> None:
+        """Note by name what somebody did, once an attempt."""
+        if author != self.me and (attempt, author) not in self.blamed:
+            self.blamed[attempt, author] = said(name=self.terms.name(author), attempt=attempt)
+            self.accused.append((author, self.blamed[attempt, author]))
+
+    def _compare_answers(self) -> None:
+        """Who signed another answer than the one that is here: honest parties all hold the same one."""
+        found = self.outcome
+        if isinstance(found, SpreadResult) and self.terms.deals:
+            for u in range(self.terms.n):
+                item = self._held.get(Key(ItemKind.ANSWER, found.attempt, u))
+                if item is not None and item.body != found.digest:
+                    self._blame(found.attempt, u, Sentence.SIGNED_ANOTHER)
+
+    def _two_of_ours(self, peer: int, key: Key) -> NetdpError:
+        kind = key.kind.name.lower()
+        return NetdpError(Sentence.TWO_OF_OURS(peer=self.terms.name(peer), kind=kind, attempt=key.attempt))
+
+    def _called(self, key: Key) -> str:
+        """An item in words: whose it is by name, where there is somebody of that number."""
+        return f"{key.kind.name.lower()} {key.index} of {self._who(key.author)} in attempt {key.attempt}"
+
+    def _who(self, u: int) -> str:
+        return self.terms.name(u) if u < self.terms.n + self.terms.others else f"nobody (number {u})"
+
+    def _listed(self, roster: Roster) -> str:
+        return "(" + ", ".join(map(self._who, roster)) + ")"
 
     def _some(self, parties: list[int]) -> str:
         shown = ", ".join(self.terms.name(u) for u in parties[:6])
         return (shown + (f" and {len(parties) - 6} more" if len(parties) > 6 else "")) or "nobody"
 
-    def _end(self, reason: Statement) -> None:
+    def _erase(self) -> None:
+        """Secrets and shares of all attempts: nothing more is said in any of them, and a folder that holds them could be stolen."""
+        for attempt in self._openings:
+            self._desk.erase(attempt)
+
+    def _end(self, reason: Statement, withheld: int = 0) -> None:
         for spread in self._spreads.values():
             spread.leave()
-        self.outcome = Ended(reason, len(self._mine) + len(self._unreturned))
+        self._erase()
+        self.outcome = Ended(reason, len(self._mine) + len(self._unreturned), withheld)
         self._leave_by = self._now
-
-
-def _two_of_ours(peer: int, key: Key) -> NetdpError:
-    return NetdpError(Sentence.TWO_OF_OURS(peer=peer, kind=key.kind.name.lower(), attempt=key.attempt))
-
-
-def _named(key: Key) -> str:
-    return f"{key.kind.name.lower()} {key.index} of party {key.author} in attempt {key.attempt}"
+        if withheld:
+            self._stay()

@@ -31,13 +31,13 @@ from netdp.peers.spread import SpreadResult
 from netdp.peers.study.study import Study
 from netdp.peers.terms import SPARE, Ended, Terms
 
-from .events import OutcomeEvent, PeerEvent, ProofEvent, Statement, StatusEvent
+from .events import OutcomeEvent, PeerEvent, ProofEvent, SignedEvent, Statement, StatusEvent
 from .identity import Identity
 from .ledger.entries import CORRECTS, in_force, spent_by_size, total
 from .ledger.losses import kind_of
 from .ledger.store import SHUT, Store
-from .messages import Announce, Hello, Item, ItemKind, Message, Pull, decode, encode, roster_of
-from .party import PROOFS, Party
+from .messages import Announce, Hello, Item, ItemKind, Key, Message, Pull, decode, encode, vote_of
+from .party import Party
 from .trace import Trace
 from .transport.base import Clock, Limits, RealClock, Receiver, Transport
 
@@ -112,10 +112,12 @@ class Peer:
         self.party = Party(self.me, terms, desk, self._clock.time())
         self._outcome: dict[str, Any] | None = None
         self._unread_until: dict[int, float] = {}
-        self._accused = 0
+        self._accused = self._signed = 0
+        self._unwritten = False
         self._over = asyncio.Event()
         if (kept := (store.result(study.hash) or {}).get("resume")) is not None:
-            self.party.resume(*_unpacked(kept))
+            answer, signed, addressed = _unpacked(kept)
+            self.party.resume(answer, [*signed, *self._signed_before(answer)], addressed)
         self._transport = transport(self)
 
     # ── as a receiver of the transport ────────────────────────────────────────────────────────────────────────────────
@@ -168,6 +170,7 @@ class Peer:
                     told = True
                     self._report(cast(OutcomeEvent, {"event": "outcome", **self._brief(self._outcome)}))
                 if self._outcome is not None and self.party.may_leave:
+                    self._write_late()
                     return self._outcome
                 if self._stopping:
                     raise Stopped
@@ -175,6 +178,8 @@ class Peer:
         finally:
             self._over.set()
             if self._failure is None:
+                with contextlib.suppress(NetdpError):  # the answer itself is kept; signatures are asked for again
+                    self._write_late()
                 await self._flush()
             for peer in list(self._links):
                 self._forget(peer)
@@ -223,6 +228,7 @@ class Peer:
                 self._changed.set()
             if len(self.party.evidence) > self._accused:
                 self._keep_evidence()
+            self._collect()
         except Exception as problem:  # ends the peer: it must not go on after a failed write
             self._failure = problem
             self._changed.set()
@@ -328,7 +334,13 @@ class Peer:
         study, names = self.study, self.study.names
         told: dict[str, Any] = {"study": study.name, "hash": study.hash.hex(), "party": study.everybody[self.me]}
         if isinstance(outcome, Ended):
-            told |= {"ok": False, "reason": outcome.reason, "contributed": outcome.contributed}
+            told |= {
+                "ok": False,
+                "reason": outcome.reason,
+                "code": outcome.reason.code,
+                "contributed": outcome.contributed,
+            }
+            told |= {"withheld": True} if outcome.withheld else {}
         else:
             answer = study.answer(outcome.total, len(outcome.roster))
             told |= {
@@ -348,10 +360,56 @@ class Peer:
         told["sent"] = sorted([*self.party.sent])
         told["rejections"] = dict(self.party.rejections)
         told["evidence"] = [evidence.to_dict(study) for evidence in self.party.evidence.values()]
+        told["blamed"] = self._blamed()
         if isinstance(outcome, SpreadResult):
+            if self.party.terms.deals:
+                told["signatures"] = self._signatures()
             kept = {key: value for key, value in told.items() if key != "sent"}
             self.store.set_result(study.hash, kept | {"resume": _packed(outcome, *self.party.holdings())})
         return told
+
+    def _signed_before(self, answer: SpreadResult) -> list[Item]:
+        """Others' signatures under the answer that an earlier run has kept, as they say them."""
+        kept = (self.store.result(self.study.hash) or {}).get("signatures", {})
+        return [
+            Item(Key(ItemKind.ANSWER, answer.attempt, self.study.index(name)), answer.digest, bytes.fromhex(signature))
+            for name, signature in kept.items()
+        ]
+
+    def _blamed(self) -> list[dict[str, Any]]:
+        """Who did what no honest party does, short of saying two things."""
+        return [
+            {"party": self.study.everybody[author], "attempt": attempt, "code": said.code, "why": said}
+            for (attempt, author), said in self.party.blamed.items()
+        ]
+
+    def _signatures(self) -> dict[str, str]:
+        """Who signed the answer: those known from earlier runs, and those whose signature is here."""
+        earlier = dict((self.store.result(self.study.hash) or {}).get("signatures", {}))
+        return earlier | {self.study.names[u]: one.hex() for u, one in self.party.signatures.items()}
+
+    def _collect(self) -> None:
+        """Signatures under the answer come after it; they are written down when all are here, or when this party leaves."""
+        known = self._outcome
+        if known is None or not known["ok"] or len(self.party.signatures) <= self._signed:
+            return
+        self._signed = len(self.party.signatures)
+        known["signatures"] |= {self.study.names[u]: one.hex() for u, one in self.party.signatures.items()}
+        self._unwritten = True
+        if self.party.all_signed:
+            self._write_late()
+
+    def _write_late(self) -> None:
+        """Keep what came after the outcome, and tell it to who runs this party."""
+        known = self._outcome
+        if known is None or not self._unwritten:
+            return
+        self._unwritten = False
+        known["blamed"] = self._blamed()
+        late = {key: known[key] for key in ("signatures", "blamed")}
+        if (kept := self.store.result(self.study.hash)) is not None:
+            self.store.set_result(self.study.hash, kept | late)
+        self._report(cast(SignedEvent, {"event": "signed", "signed": len(known["signatures"]), **late}))
 
     def _keep_evidence(self) -> None:
         """Tell the owner who signed two things, with the proof; it may come after the answer, and is kept beside it."""
@@ -378,7 +436,7 @@ class Peer:
                 }  # an earlier life contributed, and nobody has told this one what came of it
             if not realised or self.store.contribution(self.study.hash, attempt) is None:
                 continue
-            roster = roster_of(vote)
+            roster = vote_of(vote, self.party.terms.deals)[0]
             loss = self.study.running.recomputed(attempt, roster, self.me, realised)
             if loss is not None:
                 self._desk.correct(attempt, roster, loss, realised)
@@ -491,7 +549,10 @@ def largest_frame(study: Study) -> int:
     """No honest frame of a study has more bytes: a full one, its longest item, and a Hello that lists all there can be."""
     attempts = study.privacy.attempts + SPARE
     keys = 4 * study.n * attempts + study.running.most_rounds()
-    return FRAME + max(study.running.longest().values()) + 24 * keys + 128 * PROOFS * attempts + 1000
+    proofs = Terms(study, 0).proofs
+    if study.running.threshold is not None:
+        keys += study.n * proofs
+    return FRAME + max(study.running.longest().values()) + 24 * keys + 128 * proofs + 1000
 
 
 def prepare(
@@ -507,6 +568,7 @@ def prepare(
     """A peer that may take part: everything that can be checked before the first link is. Refuses with the reason."""
     from netdp.peers.identity import alone, check_memory, mark_used
     from netdp.peers.ledger.continuity import check_may_run
+    from netdp.peers.recovery.seal import check_seals
     from netdp.peers.study.planning import check_paid, unheld_words
 
     from .ledger.policy import OwnerPolicy
@@ -536,6 +598,7 @@ def prepare(
         if (held := alone(identity)) is not None:
             store.hold(held)
         store.verify(identity.card)  # what was spent before is added up from it
+        check_seals(study, store.entries())
         check_may_run(store, study, identity.card, home)
         check_paid(study, store.entries_of)
         if policy is not None:

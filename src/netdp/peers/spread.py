@@ -7,7 +7,7 @@ same folder does the same. A decision that the clock has a part in is first writ
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -35,6 +35,12 @@ class Moves:
     addressed: list[tuple[int, Item]] = field(default_factory=list)
     published: list[tuple[Key, bytes]] = field(default_factory=list)
     notes: list[Statement] = field(default_factory=list)
+    said: list[Item] = field(default_factory=list)
+    """Own items that are signed and durable already, for everybody."""
+    wanted: list[Key] = field(default_factory=list)
+    """What is missing and is to be asked of all neighbours."""
+    doubted: list[Key] = field(default_factory=list)
+    """What is held, and does not fit: neighbours are asked a few times whether they hold something else under it."""
     shown: list[Key] = field(default_factory=list)
     """What is held and is to be shown to all neighbours, though they have it: somebody may have another one."""
     waits: bool = False
@@ -48,11 +54,17 @@ class Moment:
     now: float
     linked: frozenset[int] = frozenset()
     asked: bool = True
-    """Whether all neighbours have said what they hold in our name, or were waited for long enough."""
+    """Whether all neighbours have said what they hold in our name."""
     claimed: int = 0
     """The last of our own steps that anybody says to hold."""
     returned: bool = False
     """Whether the folder knew of this study when this life began, or others gave something back: it may be an old copy."""
+    ready: bool = True
+    """Whether all neighbours have said what they hold in our name, or were waited for long enough."""
+    mute: bool = False
+    """Whether others hold something of this attempt in our name that this folder does not know: then it says nothing in it."""
+    second: Mapping[Key, Sequence[Item]] = field(default_factory=dict)
+    """Keys under which somebody is proven to have signed two different items, and those of them that are here besides the first."""
 
 
 class Spread(ABC):
@@ -64,6 +76,8 @@ class Spread(ABC):
     """Whether contributions are published, so that it shows who has vanished before its own."""
     can_fall_back: ClassVar[bool] = False
     """Whether contributions can be passed on to everybody instead, if this way is stuck."""
+    keeps_time: ClassVar[bool] = False
+    """Whether it decides by itself how long to wait, and for whom."""
     keeps_last_token: ClassVar[bool] = False
     """Whether a later token of the same author makes all earlier ones superfluous."""
 
@@ -90,8 +104,12 @@ class Spread(ABC):
         """Whose part the present iteration still lacks."""
         self.progress: dict[str, Any] = {}
         """How far it is, for people, as plain values."""
+        self.blamed: set[int] = set()
+        """Members that are proven, to who holds what this party does, to have dealt wrongly."""
         self.over: Statement | None = None
         """Why it can never get on, where that is so: the party ends then."""
+        self.free = False
+        """Whether all have agreed that nothing of this attempt is opened: it costs nothing, and another may follow."""
         self.work: Callable[[], Any] | None = None
         """Something long to compute, a function of nothing that changes: in another thread, then `worked` with what it gave."""
 
@@ -105,6 +123,10 @@ class Spread(ABC):
 
     def worked(self, result: Any) -> None:  # noqa: B027  most have nothing long to compute
         """What was to be computed is computed."""
+
+    def needs(self, item: Item) -> bool:
+        """Whether just this contribution is lacking, of somebody who signed several."""
+        return False
 
     def why_late(self) -> Statement | None:
         """Why the attempt is given up, if its time is over now; None where the party knows by itself."""

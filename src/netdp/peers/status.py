@@ -1,7 +1,8 @@
 """What a peer is doing, for its owner: a small file in its home, replaced whole, and what can be said of it from outside.
 
 A running peer writes `status.json` (mode 600) about once a second if anything changed, and every `BEAT` seconds if not. It
-holds names of parties, numbers and words of a closed list (`netdp.peers.events`): no values, no answers, no keys.
+holds names of parties, numbers and words of a closed list (`netdp.peers.events`): no values, no answers, no keys. Proofs of
+cheating are kept beside it, in `evidence.json`: what somebody signed, in public, twice.
 
 **Running or not** is not what the file says but who holds the lock of the home: the system gives that back when a process
 dies, however it dies. So `look` can tell a peer that runs, one that runs but has not written for a while (stopped, swapped
@@ -18,13 +19,13 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from netdp import __version__
-from netdp.peers.events import PeerEvent, Statement, fields_of
+from netdp.peers.events import KINDS, PeerEvent, Statement, fields_of
 
 if TYPE_CHECKING:
     from netdp.peers.events import Log
@@ -33,11 +34,17 @@ if TYPE_CHECKING:
 
 FILE = "status.json"
 
+EVIDENCE = "evidence.json"
+"""Beside it: proofs that somebody signed two different things, for whoever has the study (`netdp evidence verify`)."""
+
 BEAT = 10.0
 """Seconds after which the file is written again though nothing changed."""
 
 LATE = 6 * BEAT
 """Seconds without a word after which a running peer is called silent."""
+
+PROOF = ("study", "party", "kind", "attempt", "index", "said")
+"""What is kept of a proof."""
 
 SHOWN = 8
 """Names that are listed; of more, how many."""
@@ -54,6 +61,7 @@ class Standing:
         self._written: tuple[dict[str, Any], float] = ({}, float("-inf"))
         before = _read(self._path)
         self._before = before if isinstance(before, dict) else {}
+        self._names: frozenset[str] = frozenset()
         self.state: dict[str, Any] = {"pid": os.getpid(), "started": round(now(), 3), "phase": "preparing"}
 
     @property
@@ -61,8 +69,11 @@ class Standing:
         """How often this study was started from this home, as far as the file remembers."""
         return int(self.state.get("starts", 1))
 
-    def begin(self, party: str, study: str, digest: bytes, neighbours: list[str]) -> None:
-        """The peer is made and will take part in this study."""
+    def begin(
+        self, party: str, study: str, digest: bytes, neighbours: list[str], everybody: Iterable[str] = ()
+    ) -> None:
+        """The peer is made and will take part in this study; `everybody` may be named in the file."""
+        self._names = frozenset(everybody)
         same = self._before.get("hash") == digest.hex()
         starts = self._before.get("starts", 0) if same else 0
         moment = round(self._now(), 3)
@@ -76,7 +87,7 @@ class Standing:
     def __call__(self, event: PeerEvent) -> None:
         """What the peer reports."""
         kind, state = event["event"], self.state
-        fields = fields_of(event, {*state.get("linked", ()), *state.get("unlinked", ())})
+        fields = fields_of(event, {*self._names, *state.get("linked", ()), *state.get("unlinked", ())})
         moment = round(self._now(), 3)
         if kind == "listening":
             state["phase"] = "running"
@@ -92,6 +103,13 @@ class Standing:
             if kind == "note" and "peer" in fields:  # somebody is accused by name, once
                 word += f" by {fields['peer']}"
             counts[word] = counts.get(word, 0) + 1
+        elif kind == "evidence":
+            if "peer" in fields:
+                proofs = state.setdefault("proofs", {})
+                proofs[fields["peer"]] = proofs.get(fields["peer"], 0) + 1
+            keep_evidence(self._path.parent, [{key: event.get(key) for key in PROOF}])
+        elif kind == "signed":
+            state.setdefault("outcome", {}).update(fields)
         elif kind == "status":
             self._progress({key: value for key, value in fields.items() if key != "dropped"})
         elif kind == "outcome":
@@ -100,7 +118,7 @@ class Standing:
             state["progress"] = moment
         elif kind == "stopping":
             state["phase"] = "stopping"
-        if kind in ("outcome", "stopping"):
+        if kind in ("outcome", "stopping", "evidence", "signed"):
             self.write()
 
     def refresh(self, status: Mapping[str, Any], waiting: list[str], contributed: int) -> None:
@@ -133,7 +151,34 @@ class Standing:
         self._written = (json.loads(json.dumps(self.state)), moment)
 
 
-def _replace(path: Path, content: dict[str, Any]) -> None:
+def words_of(proof: Mapping[str, Any]) -> str:
+    """What was signed twice, in words.
+
+    >>> words_of({"kind": "contribution", "attempt": 1, "index": 0}), words_of({"kind": "prepare", "attempt": 2, "index": 3})
+    ('two different contributions to attempt 1', 'two different prepares (number 3) in attempt 2')
+    """
+    kind, attempt, index = (proof.get(key) for key in ("kind", "attempt", "index"))
+    if kind not in KINDS or type(attempt) is not int or type(index) is not int:
+        return "two different things"
+    number = f" (number {index})" if index else ""
+    return f"two different {PLURALS.get(kind, kind + 's')}{number} {'to' if kind == 'contribution' else 'in'} attempt {attempt}"
+
+
+PLURALS = {"keys": "keys", "reveal": "sets of revealed shares"}
+"""Kinds of items that do not take an s."""
+
+
+def keep_evidence(home: Path, found: list[dict[str, Any]]) -> None:
+    """Add proofs to those that a home keeps, each once."""
+    known = _read(home / EVIDENCE)
+    kept = known if isinstance(known, list) else []
+    fresh = [one for one in found if one not in kept]
+    if fresh:
+        with contextlib.suppress(OSError):  # a full disk: the proof is in the outcome, and with the others
+            _replace(home / EVIDENCE, [*kept, *fresh])
+
+
+def _replace(path: Path, content: Any) -> None:
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with open(
@@ -148,7 +193,7 @@ def _replace(path: Path, content: dict[str, Any]) -> None:
 
 def _read(path: Path) -> Any:
     try:
-        return json.loads(path.read_bytes()[: 1 << 20])
+        return json.loads(path.read_bytes()[: 1 << 24])
     except (OSError, ValueError):
         return None
 
@@ -202,7 +247,7 @@ def sound_state(state: Mapping[str, Any]) -> dict[str, Any]:
 def _fits(key: str, value: Any) -> bool:
     if key in ("linked", "waiting"):
         return isinstance(value, list) and all(map(_is_word, value))
-    if key in ("unlinked", "refused", "notes"):
+    if key in ("unlinked", "refused", "notes", "proofs"):
         return isinstance(value, dict) and all(_is_word(one) and _is_number(n) for one, n in value.items())
     if key == "outcome":
         return isinstance(value, dict) and all(_is_word(one) or _is_number(one) for one in value.values())
@@ -281,10 +326,18 @@ def lines(found: Look, home: Path) -> list[str]:
             said = f"the answer is here (attempt {outcome.get('attempt')}, {outcome.get('parties')} parties)"
         else:
             said = f"ended without an answer: {outcome.get('reason', 'other')}"
+        if outcome.get("reason") == "out-of-reach":
+            said = "the answer is withheld: honest parties cannot have come to it (out-of-reach)"
+        if outcome.get("signed"):
+            said += f", signed by {outcome['signed']}"
         if outcome.get("worse"):
             said += "; WORSE THAN PROMISED, the ledger holds the true cost"
         waits = " ; staying for the neighbours" if found.running and state.get("phase") == "leaving" else ""
         out.append(f"outcome     {said}{waits}".replace(" ;", ";"))
+    if state.get("proofs"):
+        names = ", ".join(f"{name} ×{count}" for name, count in sorted(state["proofs"].items()))
+        out.append(f"PROVED      signed two different things: {names}")
+        out.append(f"            netdp evidence verify {home / EVIDENCE} --study STUDY")
     for what in ("refused", "notes"):
         if state.get(what):
             out.append(f"{what:<12}" + ", ".join(f"{word} ×{count}" for word, count in sorted(state[what].items())))
@@ -347,7 +400,7 @@ class Followers:
         """The peer is made: say who it is."""
         study, name = peer.study, peer.identity.card.name
         neighbours = [study.everybody[u] for u in study.neighbours(peer.me)]
-        self.standing.begin(name, study.name, study.hash, neighbours)
+        self.standing.begin(name, study.name, study.hash, neighbours, study.everybody)
         if self.log is not None:
             self.log.about(name, study.hash, study.everybody)
         self({

@@ -128,7 +128,7 @@ def context(study: bytes, attempt: int, roster: Sequence[int], *more: int) -> by
 
 def pad(shared: bytes, context: bytes, columns: int, modulus: int) -> WordArray:
     """`columns` numbers uniform modulo `modulus` (a power of two), the same for everybody with the same secret and context."""
-    mask = _mask(modulus)
+    mask = mask_of(modulus)
     return Words(_derive(shared, _PAD + context))(columns) & mask
 
 
@@ -145,7 +145,7 @@ def pads_of(
 
     Over a whole roster, where `others` is a symmetric relation, these add up to zero.
     """
-    mask, me = _mask(modulus), _number("me", me)
+    mask, me = mask_of(modulus), _number("me", me)
     if me not in cards or cards[me] != identity.card:
         raise InvalidValue(f"party {me} is not {identity.card.name} in the study's list; load the identity it names")
     partners = [_number("a party", other) for other in others]
@@ -178,7 +178,8 @@ def _derive(shared: bytes, info: bytes) -> bytes:
     return HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=info).derive(shared)
 
 
-def _mask(modulus: int) -> np.uint64:
+def mask_of(modulus: int) -> np.uint64:
+    """The bits that are left modulo a power of two: words of these are uniform if the words were."""
     modulus = whole("modulus", modulus, 2)
     if modulus > 1 << 64 or modulus & (modulus - 1):
         raise InvalidValue(f"modulus must be a power of two from 2 to 2⁶⁴ (pads are then uniform), got {modulus}")

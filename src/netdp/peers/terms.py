@@ -9,13 +9,19 @@ from typing import TYPE_CHECKING
 
 from netdp import __version__
 from netdp.peers.events import Statement
-from netdp.peers.messages import NEWEST, OLDEST, Held, Item, ItemKind, Range, signed_digest
+from netdp.peers.messages import NEWEST, OLDEST, RECOVERS, Held, Item, ItemKind, Range, signed_digest
+from netdp.peers.recovery.ballot import SPARE_NUMBERS
 
 if TYPE_CHECKING:
     from netdp.peers.study.study import Study
 
 SPARE = 8
 """How many attempts may fail before anybody contributes, beyond those that the study allows."""
+
+AHEAD = 2
+"""How many iterations beyond those that are over here an honest party can speak of: see `netdp.families.masked.peer_descent`."""
+PROOFS = 2 + AHEAD
+"""How many things that we published in one attempt an honest neighbour can hold: a contribution, steps of three iterations."""
 
 Roster = tuple[int, ...]
 
@@ -24,13 +30,21 @@ class Terms:
     """A study as one party must know it to take part; all of it is asked of the study, nothing is stated a second time."""
 
     version = __version__
-    formats: Range = (OLDEST, NEWEST)
-    """Of the wire, the oldest and the newest that this party speaks."""
 
     def __init__(self, study: Study, me: int) -> None:
         self._study, self._kind, self._me = study, study.running, me
         self.fits = self._kind.is_legible
         """Whether a body can be read at all: if not, its author has said nothing."""
+
+    @cached_property
+    def formats(self) -> Range:
+        """Of the wire, the oldest and the newest that this party speaks in this study."""
+        return (RECOVERS if self.deals else OLDEST, NEWEST)
+
+    @cached_property
+    def deals(self) -> bool:
+        """Whether shares of fresh secrets are dealt in every attempt, so that its sum survives dropouts."""
+        return self._kind.threshold is not None
 
     @property
     def study(self) -> bytes:
@@ -118,6 +132,16 @@ class Terms:
         """In how many iterations a party publishes, where there are any: no honest step has a larger index."""
         return self._kind.most_steps()
 
+    @cached_property
+    def ballots(self) -> int:
+        """No honest prepare or commit has a larger number."""
+        return SPARE_NUMBERS + 2 * self.n if self.deals else 0
+
+    @cached_property
+    def proofs(self) -> int:
+        """How many things that we published an honest neighbour can hold, in all attempts."""
+        return (PROOFS + (4 + 2 * self.n + 2 * self.ballots if self.deals else 0)) * (self.attempts + SPARE)
+
     def verify(self, item: Item) -> bool:
         """Whether an item was signed by its author."""
         return self.proves(Held.of(item))
@@ -130,7 +154,11 @@ class Terms:
 
 @dataclass(frozen=True)
 class Ended:
-    """The study ended without an answer: why, and how often this party had contributed."""
+    """The study ended without an answer: why, and how often this party had contributed.
+
+    withheld   the attempt whose answer is here and is not told, because honest parties cannot have come to it; 0: none
+    """
 
     reason: Statement
     contributed: int
+    withheld: int = 0

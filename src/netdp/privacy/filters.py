@@ -19,7 +19,7 @@ from scipy import special
 
 from netdp.errors import InvalidValue, Refused
 from netdp.numerics.arrays import UNIT, BoolArray, FloatArray
-from netdp.numerics.checks import between, positive
+from netdp.numerics.checks import between, positive, whole
 from netdp.privacy.curve import Curve
 from netdp.privacy.curves import GaussianCurve, SharedCurve
 from netdp.privacy.gaussian import gaussian_delta
@@ -168,8 +168,8 @@ class _Sums:
         return self._fits(spent, used)
 
     def add(self, loss: Curve, times: int = 1) -> None:
-        """Count a loss, or several that are equal."""
-        self.spent, self.used = self._with(loss, times)
+        """Count a loss, or several that are equal; nothing is ever taken back."""
+        self.spent, self.used = self._with(loss, whole("times", times))
 
     def hold(self) -> BoolArray:
         """For which targets everything so far fits."""
@@ -317,6 +317,10 @@ def _one(curve: Curve | Guarantee) -> Curve:
     if isinstance(curve, SharedCurve):
         return _one(curve.curves)
     if not curve.shape:
+        if math.isnan(float(curve.delta(0.0))):
+            raise InvalidValue(
+                "a budget is spent on losses, and nan is none: an observer's entry of a guarantee, perhaps"
+            )
         return curve
     every = tuple(range(len(curve.shape)))
     if isinstance(curve, GaussianCurve):

@@ -18,15 +18,15 @@ import numpy as np
 import numpy.typing as npt
 
 from netdp.errors import InvalidValue, NetdpError, Unsupported
-from netdp.mechanisms.responses import RandomizedResponse
 from netdp.numerics.arrays import FloatArray, Progress, jsonable
-from netdp.privacy.gaussian import gaussian_mu
 from netdp.privacy.guarantee import Claim, Guarantee
 from netdp.privacy.wording import readable
 from netdp.protocols.accounting import account
 from netdp.protocols.accuracy import ExpectedError, expected_error, forecasts
 from netdp.protocols.alternatives import local_dp, sampler, trusted_curator
 from netdp.protocols.base import Protocol
+from netdp.protocols.grid import norm_order
+from netdp.protocols.planning import baselines_at, share_baselines
 from netdp.protocols.table import certified, plainest
 
 PUBLISHED = "published (not a bound)"
@@ -334,11 +334,8 @@ def at_the_same_privacy(
 ) -> dict[str, float] | None:
     """The root mean squared errors of this protocol, of local DP and of a trusted curator, all three at (ε, δ); None if unknown.
 
-    With μ the Gaussian privacy of (ε, δ) and Δ the L2 diameter of the set of values:
-
-    A mean of d numbers: the curator adds noise of deviation Δ/(nμ) to each, parties on their own Δ/μ; the mean of the latter
-    has deviation Δ/(√n·μ). Shares of L values: answers are randomized on their own (L-ary response); the curator's histogram has
-    L2 sensitivity √2/n, and of the noise in its L cells the part that changes their sum is taken away: √(2(L − 1))/(nμ).
+    Each of the two classical ways uses the law of noise under which it errs less: a mean of d numbers `baselines_at`, shares of L
+    values `share_baselines` (netdp.protocols.planning).
 
     >>> from netdp import MaskedSum
     >>> from netdp import graphs
@@ -349,21 +346,22 @@ def at_the_same_privacy(
     """
     if isinstance(error, str) or not 0 < epsilon < 1e6:
         return None
-    n, mu = protocol.n, float(gaussian_mu(epsilon, delta))
-    if not mu > 0:  # at δ = 0 no Gaussian noise is enough
-        return None
+    n = protocol.n
     cells = (getattr(protocol, "values", None) or 2) if protocol.roles else getattr(protocol, "domain", None)
     if cells is not None:
         try:
-            local = math.sqrt(RandomizedResponse(int(cells), epsilon).squared_error(n))
+            alone, central = share_baselines(n, int(cells), epsilon, delta)
         except NetdpError:
             return None
-        return {"ours": error.rmse, "local": local, "curator": math.sqrt(2 * (cells - 1)) / (n * mu)}
+        return {"ours": error.rmse, "local": alone[1], "curator": central[1]}
     sensitivity = getattr(protocol, "sensitivity", None)
     if not isinstance(sensitivity, int | float):
         return None
-    deviation = float(sensitivity) / mu * math.sqrt(getattr(protocol, "dimension", None) or 1)
-    return {"ours": error.rmse, "local": deviation / math.sqrt(n), "curator": deviation / n}
+    moved = float(sensitivity) if norm_order(protocol) == 1 else None
+    alone, central = baselines_at(
+        n, epsilon, delta, float(sensitivity), getattr(protocol, "dimension", None) or 1, l1=moved
+    )
+    return {"ours": error.rmse, "local": alone[1], "curator": central[1]}
 
 
 def error_dict(error: ExpectedError | str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from netdp.display import shown
 from netdp.errors import InvalidValue, NetdpError, Unsupported
 from netdp.graphs.convert import as_graph
 from netdp.graphs.graph import Graph
-from netdp.mechanisms.responses import RandomizedResponse
+from netdp.mechanisms.responses import better_response
 from netdp.numerics.arrays import FloatArray, Progress
 from netdp.numerics.checks import count, positive, whole
 from netdp.privacy.curves import GaussianCurve
@@ -419,7 +419,7 @@ def _table(asked: Asked, names: list[str]) -> Plan:
 
 
 def baselines_at(
-    n: int, epsilon: float, delta: float, sensitivity: float = 1.0, dimension: int = 1
+    n: int, epsilon: float, delta: float, sensitivity: float = 1.0, dimension: int = 1, *, l1: float | None = None
 ) -> tuple[tuple[str, float], tuple[str, float]]:
     """The law and the error of local DP, and of a trusted curator, at (ε, δ), each with the noise that errs less.
 
@@ -427,14 +427,36 @@ def baselines_at(
     on every number errs by √d·Δ/μ; Laplace noise of scale Δ√d/ε, which is private at δ = 0 already, by √2·d·Δ/ε. A curator needs
     1/n of either for the mean, and the mean of n parties' noise is 1/√n of it.
 
+    l1 : how far the vector moves in L1 norm, if that is known to be less than Δ√d.
+
     >>> baselines_at(16, 1.0, 1e-6)[1][0], baselines_at(16, 1.0, 1e-6, dimension=100)[1][0]
     ('Laplace', 'Gaussian')
     """
     mu = float(gaussian_mu(epsilon, delta))
     gaussian = sensitivity / mu * math.sqrt(dimension) if mu > 0 else math.inf
-    laplace = math.sqrt(2) * dimension * sensitivity / epsilon if epsilon > 0 else math.inf
+    moved = math.sqrt(dimension) * sensitivity if l1 is None else l1
+    laplace = math.sqrt(2 * dimension) * moved / epsilon if epsilon > 0 else math.inf
     law, error = min((gaussian, "Gaussian"), (laplace, "Laplace"))[::-1]
     return (law, error / math.sqrt(n)), (law, error / n)
+
+
+def share_baselines(n: int, values: int, epsilon: float, delta: float) -> tuple[tuple[str, float], tuple[str, float]]:
+    """The same for the shares of so many values among n parties, each with one: laws and errors of local DP and of a curator.
+
+    Local DP: answers are randomized on their own, by k-ary response or by unary encoding. A curator adds noise to the histogram,
+    in which one party changes two places by 1, and takes off what that changes in the sum of all k places: of a variance v in
+    each place (k − 1)·v is left. Gaussian: v = 2/μ². Laplace: v = 8/ε²; for k = 2 one count says it all, and v = 4/ε².
+
+    >>> local, curator = share_baselines(100, 2, 1.0, 1e-6)
+    >>> local[0], round(local[1], 3), curator[0], round(curator[1], 3)
+    ('RandomizedResponse', 0.136, 'Laplace', 0.02)
+    """
+    response = better_response(values, epsilon)
+    mu = float(gaussian_mu(epsilon, delta))
+    gaussian = math.sqrt(2 * (values - 1)) / mu if mu > 0 else math.inf
+    laplace = math.sqrt((4 if values == 2 else 8) * (values - 1)) / epsilon if epsilon > 0 else math.inf
+    law, error = min((gaussian, "Gaussian"), (laplace, "Laplace"))[::-1]
+    return (type(response).__name__, math.sqrt(response.squared_error(n))), (law, error / n)
 
 
 def _alone(
@@ -529,8 +551,9 @@ def baselines(plan: Plan, epsilons: FloatArray) -> dict[str, FloatArray]:
     mu = np.asarray(gaussian_mu(epsilons, plan.delta))
     if plan.protocol.roles:  # shuffled reports: the shares of yes and no, or of k values
         k = getattr(plan.protocol, "values", None) or 2
-        local = np.sqrt([RandomizedResponse(k, float(e)).squared_error(plan.protocol.n) for e in epsilons])
-        return {"local DP": local, "trusted curator": math.sqrt(2 * (k - 1)) / (plan.protocol.n * mu)}
+        both = [share_baselines(plan.protocol.n, k, float(e), plan.delta) for e in epsilons]
+        local, curator = (np.array([one[which][1] for one in both]) for which in (0, 1))
+        return {"local DP": local, "trusted curator": curator}
     asked = plan.worst_epsilon(plan.best) if plan.epsilon is None else plan.epsilon
     at = float(gaussian_mu(asked, plan.delta)) if plan.target is None else plan.target.mu
     laws = {"Gaussian": at / mu, "Laplace": asked / epsilons}

@@ -32,6 +32,7 @@ from netdp.models.card import counted_words
 from netdp.numerics.arrays import rounded_up
 from netdp.peers.ledger.entries import Entry, entry_of, total
 from netdp.peers.outcome import UpResult
+from netdp.peers.status import words_of
 from netdp.peers.study.study import Study
 from netdp.peers.study.training import Training
 from netdp.privacy.wording import readable, size
@@ -62,6 +63,9 @@ def run_rows(result: UpResult) -> list[tuple[str, str, str]]:
     out = _no_answer(result, guarantee) if result.answer is None else _answer(result, told)
     if result.answer is not None:
         out += [("not agreed", "", trouble) for trouble in troubles(result)]
+    for one in result.evidence:
+        out.append(("PROVED", one["party"], f"signed {words_of(one)}: it cheats, or its keys are in use elsewhere"))
+    out += [("noted", name, why) for name, why in result.blamed.items()]
     if worse := [name for name, one in result.outcomes.items() if one.get("worse")]:
         said = "than promised: what really happened cost more; the true cost is in the ledgers of " + _names(worse)
         out.insert(0, ("WORSE", "", said))
@@ -142,7 +146,8 @@ def _no_answer(result: UpResult, guarantee: dict[str, Any]) -> list[tuple[str, s
         published, what = f"{steps:,}", "steps, at most, by a party that reported"
     else:
         published, what = str(guarantee["contributions"]), "times, at most, by a party that reported"
-    return [("no answer", "", why), ("published", published, what)]
+    held = any(one.get("withheld") for one in result.outcomes.values())
+    return [("WITHHELD" if held else "no answer", "", why), ("published", published, what)]
 
 
 def _answer(result: UpResult, told: dict[str, Any]) -> list[tuple[str, str, str]]:
@@ -169,6 +174,17 @@ def _answer(result: UpResult, told: dict[str, Any]) -> list[tuple[str, str, str]
         out.append(("error", f"{error:,.3g}", f"predicted: {up_to}root mean square, from the noise"))
     missing = [name for name in study.names if name not in roster]
     out.append(("took part", f"{len(roster)} of {study.n}", f"without {_names(missing)}" if missing else "everybody"))
+    if study.running.threshold is not None:
+        fair = (
+            "fair: nobody gets the answer alone"
+            if study.running.is_fair
+            else "not fair: colluders may get the answer alone"
+        )
+        out.append(("opened by", f"any {study.running.threshold} of {study.n}", f"parties together, once; {fair}"))
+        signed = len(result.signatures)
+        out.append(
+            ("signed by", f"{signed} of {study.n}", "this answer; netdp study result checks it with the study alone")
+        )
     allowed = f"a party may publish {study.privacy.attempts} times; each counts"
     out.append(("attempts", str(told["attempt"]), allowed if study.privacy.attempts > 1 else ""))
     return out

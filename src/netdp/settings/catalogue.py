@@ -53,6 +53,7 @@ WORDS: dict[str, str] = {
         "masked: how many parties may be missing from an attempt; 0 by default. faulty-shuffle: what becomes "
         "of the reports at a user who is away, unreachable (the default) or silent."
     ),
+    "law": "token, masked: gaussian (the default) or laplace noise; a plan of masked sums takes the better one.",
     "grid": "masked, ring, gossip: values are multiples of this power of two, as on real peers.",
     "dimension": "masked, ring, gossip on a grid: how many numbers a value has at most.",
     **{name: text for _, words in spoken() for name, text in words.settings.items()},

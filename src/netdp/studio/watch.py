@@ -16,6 +16,8 @@ from typing import Any
 from netdp.peers.study.study import Study
 from netdp.studio.homes import Home, Ledgers, TraceLine, about, find_place, promised, read_again
 
+__path__: list[str] = []  # this was a folder: old paths below it are found by `netdp.moved`
+
 APART = 0.1
 """Seconds between two looks at the homes, at least, however many pages ask."""
 

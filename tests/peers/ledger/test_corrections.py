@@ -28,6 +28,8 @@ from netdp.peers.ledger.entries import (
     entry_of,
     if_broken_off,
     in_force,
+    losses,
+    spent,
     total,
     year,
 )
@@ -39,7 +41,7 @@ from netdp.peers.setup import settle
 from netdp.peers.spread import SpreadResult
 from netdp.peers.study import Study
 from netdp.peers.study.task import Task
-from netdp.privacy import GaussianCurve, ProfileCurve
+from netdp.privacy import GaussianCurve, Odometer, ProfileCurve
 
 DELTA = 1e-6
 NAMES = ["ash", "birch", "cedar"]
@@ -49,7 +51,9 @@ NAMES = ["ash", "birch", "cedar"]
 def world(tmp_path_factory):
     folder = tmp_path_factory.mktemp("world")
     task = Task(kind="mean", column="x", bounds=(0, 120))
-    return folder, *settle(Study.plan("waits", task, NAMES, graph="complete:3", epsilon=2.0, delta=DELTA), folder)
+    return folder, *settle(
+        Study.plan("waits", task, NAMES, graph="complete:3", epsilon=2.0, delta=DELTA, threshold=0), folder
+    )
 
 
 def told(mu):
@@ -95,6 +99,22 @@ def test_a_further_correction_counts_beside_the_one_before_unless_it_covers_that
     assert in_force([entered, *found, last]) == [last]
     twice = [correction_of(entered, one), correction_of(entered, one, number=2)]
     assert in_force([entered, *twice]) == twice[1:]
+
+
+def test_a_cost_that_shows_only_in_the_end_is_read_off_the_levels(world):
+    """The part of δ for a first loss alone is for one whose size was known before anything was seen."""
+    *_, study, _ = world
+    entered = first(study)
+    really = correction_of(entered, told(2.0))
+    known, found = (
+        spent(entries, 1, "party", DELTA).epsilon for entries in ([replace(entered, loss=told(2.0))], [entered, really])
+    )
+    (loss,) = [loss for loss, _ in losses([really], 1)]
+    promised, odometer = Odometer(DELTA), Odometer(DELTA)
+    promised.spend(loss)
+    odometer.spend(loss, foreseen=False)
+    assert known == promised.epsilon
+    assert found == odometer.epsilon > known
 
 
 def test_one_loss_covers_another_only_if_it_does_so_against_everybody():

@@ -43,7 +43,7 @@ from netdp.protocols.accuracy import Limit, limits
 from netdp.protocols.alternatives import local_dp
 from netdp.protocols.calibration import HEADROOM, calibrations, checked_target, noise_for, smallest
 from netdp.protocols.links import DISTANCES, LinkCost, Linking, Sought
-from netdp.protocols.planning import Asked, Option, Plan
+from netdp.protocols.planning import Asked, Option, Plan, baselines_at
 from netdp.protocols.target import DRAWS, Audience, Policy, Target, audience
 from netdp.protocols.views import observer_set
 
@@ -246,8 +246,8 @@ def plan_gossip(
 
     >>> from netdp import graphs
     >>> p = plan_gossip(graphs.hypercube(6), epsilon=1.0, delta=1e-6)
-    >>> p.best.name, p.best.rmse < 1.1 * p.curator_rmse < p.local_rmse / 5
-    ('masked', True)
+    >>> p.best.name, round(p.best.rmse / p.curator_rmse, 1), p.curator_law      # 1.0 times a curator's Gaussian noise
+    ('masked', 3.0, 'Laplace')
     """
     count("max_rounds", max_rounds)
     if unknown := [kind for kind in kinds if kind not in KINDS]:
@@ -309,13 +309,18 @@ def plan_gossip(
     masked = next((option for option in options if option.name == "masked"), None)
     if masked is not None and masked.certificate.party >= 0:
         notes.extend(_why_no_better(graph, masked.certificate))
+    strictest = float(np.nanmin(target.scope.limits(graph))) if isinstance(target.scope, Policy) else target.epsilon
+    assert strictest is not None
+    (local_law, local_rmse), (curator_law, curator_rmse) = baselines_at(graph.n, strictest, delta, base.sensitivity)
     return Plan(
         tuple(options),
         epsilon=epsilon,
         delta=delta,
         holds=f"holds for {target.words},\nagainst {who.words}",
-        local_rmse=base.sensitivity / (target.mu * math.sqrt(graph.n)),
-        curator_rmse=base.sensitivity / (target.mu * graph.n),
+        local_rmse=local_rmse,
+        curator_rmse=curator_rmse,
+        local_law=local_law,
+        curator_law=curator_law,
         notes=tuple(notes),
         limit=_limit(base, target, who),
         family="gossip",
@@ -386,6 +391,13 @@ def _neighbours_seen(graph: Graph) -> Any:
 
 # "As good as a curator" for the recommendation: within this factor of its error.
 GOOD = 1.5
+
+
+def _gaussian_curator(plan: Plan) -> float:
+    """The error of a curator who adds Gaussian noise, at the plan's target."""
+    assert plan.target is not None
+    return plan.sensitivity / (plan.target.mu * plan.n)
+
 
 # The complete graph sends n messages per party and round; above this it is not worth looking at.
 _MAX_COMPLETE = 512
@@ -477,7 +489,8 @@ def advise(graph: Graph, epsilon: float, delta: float, *, progress: Progress | N
     """Plan the target with masks on several topologies and recommend the one with the fewest messages among the
     accurate ones.
 
-    Accurate: a predicted error within 1.5 times a trusted curator's; if none is, within 1.5 times the smallest.
+    Accurate: a predicted error within 1.5 times that of a trusted curator with Gaussian noise, which is what gossip adds; if none
+    is, within 1.5 times the smallest.
     """
     candidates = []
     for candidate in topologies(graph):
@@ -491,16 +504,18 @@ def advise(graph: Graph, epsilon: float, delta: float, *, progress: Progress | N
     if not candidates:
         raise InvalidValue(f"no topology on {graph.n} parties could be planned; plan the graph itself to see why")
     smallest = min(candidate.option.rmse for candidate in candidates)
-    limit = GOOD * max(smallest, min(candidate.plan.curator_rmse for candidate in candidates))
+    # all noise of gossip is Gaussian: a curator's with that noise is what more rounds can come close to
+    gaussian = min(_gaussian_curator(candidate.plan) for candidate in candidates)
+    limit = GOOD * max(smallest, gaussian)
     good = [candidate for candidate in candidates if candidate.option.rmse <= limit]
     chosen = min(good, key=lambda candidate: (candidate.cost, candidate.option.rmse))
-    ratio = chosen.option.rmse / chosen.plan.curator_rmse
+    ratio, noise = chosen.option.rmse / chosen.plan.curator_rmse, "a curator with Gaussian noise"
     sentence = (
         f"{chosen.graph.name}: {ratio:.2f} times a trusted curator's error at the same privacy, with "
         f"{chosen.option.messages:,.0f} "
         f"messages per party in {chosen.option.protocol.rounds} rounds: the least traffic, key agreements "
         f"included, among the topologies "
-        f"{f'within {GOOD} times the curator' if ratio <= GOOD else f'within {GOOD} times the best error'}."
+        f"{f'within {GOOD} times {noise}' if limit > GOOD * smallest else f'within {GOOD} times the best error'}."
     )
     return Advice(tuple(candidates), chosen, sentence)
 

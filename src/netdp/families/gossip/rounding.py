@@ -14,20 +14,22 @@ from functools import lru_cache
 import numpy as np
 
 from netdp.families.gossip.protocol import Gossip, RandomizedGossip, gossip_steps
-from netdp.numerics.arrays import FloatArray, IntArray
+from netdp.numerics.arrays import BoolArray, FloatArray, IntArray
 
 RUNS = 1024
 """Runs side by side, numbers of a vector included; fewer where they would take more than a moment."""
 
 _WORK = 4e7  # numbers that are touched
 _FEWEST = 64
+_SMOOTH = 500
 _LARGEST = 1 << 40  # the least common multiple of weights whose ties are rounded exactly
 
 
 def added_error(protocol: Gossip | RandomizedGossip, values: FloatArray | None, edges: IntArray | None) -> float | None:
     """By how much the mean squared error grows, for one number: in squared grid steps; None if that takes too long.
 
-    values  (n, d) numbers, of which some are followed; None: drawn, and such that rounding them moves their mean the most
+    values  (n, d) numbers, of which some are followed; None: the worse of two kinds, those that are all rounded by half a step
+            the same way, and those at the two ends of their interval on the two sides of the graph that mix slowest
     edges   of a randomized gossip whose exchanges are known; None: drawn
     """
     if isinstance(protocol, Gossip):
@@ -46,7 +48,21 @@ def added_error(protocol: Gossip | RandomizedGossip, values: FloatArray | None, 
 def _drawn(protocol: Gossip | RandomizedGossip, runs: int) -> float:
     spread = np.random.default_rng(1).uniform(-0.5, 0.5, (protocol.n, runs)) * protocol.sensitivity
     halves = (np.floor(spread / protocol.step) + 0.5) * protocol.step  # all of them are rounded by half a step, one way
-    return _between(protocol, runs, halves, None)
+    # on a coarse grid the rounds stop before two sides are level: neighbours' states differ by less than a step
+    ends = np.where(_sides(protocol), 0.5, -0.5)[:, None] * protocol.sensitivity
+    return max(_between(protocol, runs, values, None) for values in (halves, np.repeat(ends, runs, axis=1)))
+
+
+def _sides(protocol: Gossip | RandomizedGossip) -> BoolArray:
+    """Which parties are on one of the two sides between which values mix slowest, nearly: signs of smoothed coins."""
+    graph = protocol.graph
+    slow, coins = graph.laplacian() / (2.0 * float(graph.degrees.max())), np.random.default_rng(2)
+    at = coins.standard_normal(graph.n)
+    for _ in range(_SMOOTH):
+        at = at - slow @ at
+        at -= at.mean()
+        at /= float(np.abs(at).max()) or 1.0
+    return np.asarray(at > 0)
 
 
 def _shown(values: FloatArray, runs: int) -> FloatArray:

@@ -1,7 +1,8 @@
 """What a coalition learns from a masked sum, certified: the noisy sum over each connected part of the others, nothing else.
 
 So the loss about a party is a curator's who publishes the noisy sum of those that hide with it, factor 1/(their number), for any
-number of attempts and rosters that was promised. Proofs: docs/proofs/masked.md#masked-sum and #masked-attempts; the probability
+number of attempts and rosters that was promised. Proofs: docs/proofs/masked.md#masked-sum, #masked-attempts, #one-attempt (a
+threshold instead of further attempts) and #laplace-shares (Laplace noise in shares); the probability
 that a mask graph of random rings falls apart without a coalition that was fixed before the draw:
 docs/proofs/masked.md#random-masks.
 """
@@ -19,7 +20,9 @@ import numpy as np
 from netdp.errors import InvalidValue, Unsupported
 from netdp.families.masked.descent import MaskedDescent
 from netdp.families.masked.protocol import MaskedSum
+from netdp.families.masked.threshold import is_safe
 from netdp.graphs.graph import Graph
+from netdp.mechanisms.laplace_sums import LaplaceRelease, laplace_curve
 from netdp.mechanisms.noisy_sums import Release, repeated_curve, repeated_delta, repeated_points
 from netdp.numerics.arrays import UNIT, FloatArray, IntArray, Progress
 from netdp.numerics.checks import count, probability, switch, whole
@@ -28,6 +31,7 @@ from netdp.privacy.curves import SharedCurve
 from netdp.privacy.guarantee import Adjacency, Claim, Guarantee, Unit
 from netdp.privacy.profile import Formula, PerCurve, ProfileCurve
 from netdp.protocols.alternatives import curator, local, said
+from netdp.protocols.grid import norm_order
 from netdp.protocols.table import certified, certified_pairs
 from netdp.protocols.views import Transcript, _unlike, realised
 
@@ -189,7 +193,7 @@ def against_any(protocol: MaskedSum, colluders: int) -> Guarantee:
     """
     missed, honest = cut_probability(protocol, colluders), fewest_honest(protocol, colluders)
     curve = component_curve(protocol, honest, protocol.attempts)
-    factor = np.asarray(protocol.attempts / honest)
+    factor = np.asarray(protocol.attempts / honest) if protocol.law == "gaussian" else None
     if protocol.mask_graph is None:
         return _guarantee(protocol, curve, factor)
     said_of = (
@@ -231,7 +235,7 @@ def _curator(protocol: MaskedSum) -> Guarantee:
 
 
 def _baseline(protocol: MaskedSum, size: int, words: str, factor: float) -> Guarantee:
-    loss = said(component_curve(protocol, size), words, factor=factor)
+    loss = said(component_curve(protocol, size), words, factor=factor if protocol.law == "gaussian" else None)
     return replace(loss, adjacency=adjacency_of(protocol), unit=Unit(protocol.unit))
 
 
@@ -265,7 +269,20 @@ def fewest_honest(protocol: MaskedSum, observers: int) -> int:
             f"{observers} observers and absent={protocol.absent} leave nobody of {protocol.n} parties whose noise would hide a "
             "value; allow fewer to be absent"
         )
+    if protocol.threshold is not None and not is_safe(protocol.n, observers, protocol.threshold):
+        least = (protocol.n + observers) // 2 + 1
+        way_out = f"; give a threshold of at least {least}" if least <= protocol.smallest_roster else ""
+        raise Unsupported(
+            f"threshold={protocol.threshold} among {protocol.n} parties is certified against at most "
+            f"{2 * protocol.threshold - protocol.n - 1} colluders, not against {observers}: as many could have two different sums "
+            f"opened, and learn their difference{way_out or '; allow fewer colluders or absences, or plan several attempts'}"
+        )
     return left
+
+
+def laplace_release_of(protocol: MaskedSum, size: int) -> LaplaceRelease:
+    """The same under Laplace noise."""
+    return LaplaceRelease(protocol.rate, protocol.parts, size, int(protocol.distance), protocol.dimension)
 
 
 def release_of(protocol: MaskedSum, size: int) -> Release:
@@ -282,17 +299,24 @@ def component_curve(protocol: MaskedSum, size: int, releases: int = 1) -> Profil
     (0.8827, 10.997)
     >>> round(float(component_curve(p, 90, releases=3).epsilon(1e-6)), 4)
     1.5988
+    >>> p = MaskedSum(graphs.ring(16), sigma=0.5, law="laplace", honest=11)
+    >>> [round(float(component_curve(p, size).epsilon(0.0)), 3) for size in (16, 11, 8)]
+    [0.853, 0.853, 1.503]
     """
+    if protocol.law == "laplace":
+        return laplace_curve(laplace_release_of(protocol, size), releases)
     return repeated_curve(release_of(protocol, size), releases)
 
 
 def component_delta(protocol: MaskedSum, size: int, epsilon: FloatArray, releases: int = 1) -> FloatArray:
     """δ at each ε, margins included."""
+    if protocol.law == "laplace":
+        return np.asarray(component_curve(protocol, size, releases).delta(epsilon))
     return repeated_delta(release_of(protocol, size), releases, epsilon)
 
 
-def _shared(protocol: MaskedSum, sizes: IntArray, progress: Progress | None) -> tuple[Curve, FloatArray]:
-    """One curve per size, the parties that have it, and 1/|K|; nothing where the size is 0."""
+def _shared(protocol: MaskedSum, sizes: IntArray, progress: Progress | None) -> tuple[Curve, FloatArray | None]:
+    """One curve per size, the parties that have it, and 1/|K|; nothing where the size is 0. Laplace noise has no such factor."""
     kinds = np.unique(sizes[sizes > 0])
     if len(kinds) > _SIZES:
         wanted = np.geomspace(kinds[0], kinds[-1], _SIZES)
@@ -300,9 +324,13 @@ def _shared(protocol: MaskedSum, sizes: IntArray, progress: Progress | None) -> 
             kinds[np.maximum(np.searchsorted(kinds, wanted, side="right") - 1, 0)]
         )  # the smallest among them
     times = protocol.attempts
+    which = np.where(sizes > 0, np.searchsorted(kinds, sizes, side="right") - 1, -1)
+    if protocol.law == "laplace":
+        curves = [component_curve(protocol, size, times) for size in kinds.tolist()]
+        points = np.unique(np.concatenate([curve.epsilons for curve in curves]))
+        return SharedCurve(curve_of_rows(points, [curve.delta for curve in curves], progress), which), None
     points = np.unique(np.concatenate([repeated_points(release_of(protocol, int(size)), times) for size in kinds]))
     rows = [partial(repeated_delta, release_of(protocol, size), times) for size in kinds.tolist()]
-    which = np.where(sizes > 0, np.searchsorted(kinds, sizes, side="right") - 1, -1)
     return SharedCurve(curve_of_rows(points, rows, progress), which), factor_of(times, sizes)
 
 
@@ -323,7 +351,7 @@ def factor_of(attempts: int, sizes: IntArray) -> FloatArray:
     return np.where(sizes > 0, attempts / np.maximum(sizes, 1), np.nan)
 
 
-def _guarantee(protocol: MaskedSum, curve: Curve, factor: FloatArray) -> Guarantee:
+def _guarantee(protocol: MaskedSum, curve: Curve, factor: FloatArray | None) -> Guarantee:
     return Guarantee(
         curve=curve,
         adjacency=adjacency_of(protocol),
@@ -353,9 +381,25 @@ def assumptions(protocol: MaskedSum) -> tuple[str, ...]:
 
 def pads_and_noise(protocol: MaskedSum) -> tuple[str, str]:
     """What must hold of pads and of everybody's noise."""
-    return (
+    pads = (
         "a pad is uniform, known to its two ends only, used once and never revealed: computational, as good as the key "
-        "agreement and the stream cipher that pads come from",
+        "agreement and the stream cipher that pads come from"
+    )
+    if protocol.threshold is not None:
+        pads = (
+            "a pad, and the second mask of a contribution, is uniform, used once, and revealed as the rules of the one attempt say "
+            "and not otherwise: computational, as good as the key agreement, the stream cipher, the signatures and the hash "
+            "function that it rests on"
+        )
+    if protocol.law == "laplace":
+        return (
+            pads,
+            f"to every coordinate an honest party adds its own share of Laplace noise, A − B for two negative binomial numbers "
+            f"NB(1/{protocol.parts}, e^−r), r = {protocol.rate} per grid step, drawn exactly, from a cryptographic source; a "
+            "simulation with NumPy's generators protects nobody",
+        )
+    return (
+        pads,
         f"to every coordinate an honest party adds its own discrete Gaussian of parameter σ² = {protocol.share} squared grid "
         "steps, drawn exactly, from a cryptographic source; a simulation with NumPy's generators protects nobody",
     )
@@ -364,14 +408,18 @@ def pads_and_noise(protocol: MaskedSum) -> tuple[str, str]:
 def _common(protocol: MaskedSum) -> tuple[str, ...]:
     """What must hold against any coalition."""
     columns, limit = _coordinates(protocol.dimension), f"{protocol.sensitivity:g}"
+    norm = f"L{norm_order(protocol)} norm"
     rule = f"each coordinate x becomes ⌊x/g + ½⌋, g = {protocol.step!r}, and by no other rule"
+    held = ""
+    if protocol.unit == "record" and protocol.law == "laplace" and protocol.dimension > 1:
+        held = f", and is taken back by single steps where a record comes to more than {protocol.distance:,} steps"
     if protocol.unit == "record":
         values = (
-            f"a record has {columns} and an L2 norm of at most {limit} (clip before rounding); {rule}; a party's value is the sum "
-            "of its rounded records, and nothing else that it sends or does depends on how many there are"
+            f"a record has {columns} and an {norm} of at most {limit} (clip before rounding); {rule}{held}; a party's value is "
+            "the sum of its rounded records, and nothing else that it sends or does depends on how many there are"
         )
     else:
-        values = f"two values of one party have {columns} and differ by at most {limit} in L2 norm (clip before rounding); {rule}"
+        values = f"two values of one party have {columns} and differ by at most {limit} in {norm} (clip before rounding); {rule}"
     if protocol.attempts == 1:
         often = (
             "every party outside the coalition publishes once, under fresh pads and noise of its own; if the attempt is repeated, "
@@ -382,7 +430,9 @@ def _common(protocol: MaskedSum) -> tuple[str, ...]:
             f"every party outside the coalition publishes at most {protocol.attempts} times in all, each time under fresh pads and "
             "noise of its own; all of them are counted"
         )
-    if protocol.attempts > 1 or protocol.absent:
+    if protocol.threshold is not None:
+        often = _one_attempt(protocol)
+    elif protocol.attempts > 1 or protocol.absent:
         often += (
             f"; and only among a roster of at least {protocol.smallest_roster} parties to which all of them have agreed, each to "
             "one roster per attempt; pads are bound to attempt and roster"
@@ -393,6 +443,18 @@ def _common(protocol: MaskedSum) -> tuple[str, ...]:
         "values are fixed before the first of them is published; the coalition may do what it likes",
         *pads_and_noise(protocol),
         "graphs, grid, modulus and noise level are public",
+    )
+
+
+def _one_attempt(protocol: MaskedSum) -> str:
+    """What the proof of the one attempt uses: docs/proofs/masked.md#one-attempt."""
+    t, n = protocol.threshold, protocol.n
+    return (
+        f"every party outside the coalition contributes at most once, under keys and seeds that are fresh, random and erased as "
+        f"soon as the rules allow; it has checked its shares of everybody's secrets, any {t} of {n} of which open one; it locks "
+        f"its ballot on one set of at least {protocol.smallest_roster} contributions, names each by its hash, and reveals, for the "
+        f"set that {t} parties have sealed, of each member one of two secrets, and for no other set anything; the coalition has "
+        f"at most {2 * protocol.threshold - n - 1 if protocol.threshold else 0} members, and may own the network"
     )
 
 

@@ -25,12 +25,13 @@ from netdp.audit.attack import SIMULATOR, Attack, Columns, System, attacks, batc
 from netdp.audit.audits import at_most
 from netdp.audit.bounds import Measured
 from netdp.audit.noise import Sampler, _gaussian, _steps, noises
+from netdp.audit.samples import laplace_law, laplace_share_law
 from netdp.errors import InvalidValue
 from netdp.families.masked.descent import MaskedDescent, begun, stepped
 from netdp.families.masked.protocol import MaskedSum, add_pads, opened, quantised, reduced
 from netdp.families.masked.simulate import MaskedRecord, later_neighbours, pads_of
 from netdp.graphs.families import complete
-from netdp.mechanisms.discrete_gaussian import DiscreteGaussian, words_from
+from netdp.mechanisms.discrete_gaussian import DiscreteGaussian, Words, words_from
 from netdp.models.base import Model
 from netdp.models.parties import ModelParties
 from netdp.numerics.arrays import FloatArray, IntArray
@@ -280,14 +281,20 @@ def _attack_sum(protocol: MaskedSum, observers: Observers, target: int, system: 
 def smallest(protocol: MaskedSum, observers: tuple[int, ...], target: int) -> tuple[MaskedSum, tuple[int, ...], int]:
     """One attempt among the fewest parties that are allowed, observers and target among them: where least hides the target."""
     if not protocol.absent:
-        return protocol.replace(attempts=1, grid=protocol.step, modulus=protocol.q), observers, target
+        return _once(protocol, grid=protocol.step, modulus=protocol.q), observers, target
     needed = {*observers, target}
     spare = [u for u in range(protocol.n) if u not in needed]
     roster = sorted([*needed, *spare[: protocol.smallest_roster - len(needed)]])
-    made = protocol.replace(
-        graph=complete(len(roster)), masks="complete", attempts=1, absent=0, grid=protocol.step, modulus=protocol.q
+    made = _once(
+        protocol, graph=complete(len(roster)), masks="complete", absent=0, grid=protocol.step, modulus=protocol.q
     )
     return made, tuple(roster.index(v) for v in observers), roster.index(target)
+
+
+def _once(protocol: MaskedSum, **changes: Any) -> MaskedSum:
+    """One attempt of it with the same shares of noise, by those who are there."""
+    honest = {"honest": protocol.parts} if protocol.law == "laplace" else {}
+    return protocol.replace(attempts=1, threshold=None, **honest, **changes)
 
 
 FAR = 4.0
@@ -619,8 +626,26 @@ def _shorter(protocol: MaskedDescent) -> Any:
 
 @noises.register
 def _noise_of_sum(protocol: MaskedSum) -> list[Sampler]:
+    if protocol.law == "laplace":
+        return _laplace_shares(protocol)
     stated = _steps(Fraction(protocol.sigma) ** 2, protocol.step)
     return _gaussian("every party's share of the noise", stated, protocol.share, protocol)
+
+
+def _laplace_shares(protocol: MaskedSum) -> list[Sampler]:
+    """A share by itself, and so many together that they should make one whole Laplace noise."""
+    parts, far = protocol.parts, max(1, math.ceil(protocol.sensitivity / protocol.step))
+    variance = parts * (protocol.sigma / protocol.step) ** 2
+    stated = Fraction(2 * math.asinh(1 / math.sqrt(2 * variance)))
+    draw = protocol.share_noise.sample
+
+    def whole(size: int, words: Words) -> IntArray:
+        return np.asarray(draw((parts, size), words).sum(axis=0))
+
+    found = [Sampler(f"the sum of {parts} shares of the noise", laplace_law(stated), whole, far, most=100_000)]
+    if (law := laplace_share_law(stated, parts)) is not None:
+        found.append(Sampler("every party's share of the noise", law, lambda size, words: draw((size,), words)))
+    return found
 
 
 @noises.register

@@ -224,7 +224,7 @@ def _predict_sum(protocol: MaskedSum, values: Any = None) -> ExpectedError:
         columns = data.shape[1]
         moved = step * (quantised(protocol, data) + protocol.centre_steps) - data
         rounding = float((np.mean(moved, axis=0) ** 2).sum())
-    return ExpectedError(noise=protocol.share * step**2 / protocol.n * columns, rounding=rounding)
+    return ExpectedError(noise=protocol.share_variance * step**2 / protocol.n * columns, rounding=rounding)
 
 
 @influences.register

@@ -63,6 +63,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import SerializerFunctionWrapHandler, model_serializer
 
 from netdp.errors import InvalidValue, NetdpError, Unsupported
 from netdp.families.masked.descent import COIN, MaskedDescent, State, kept
@@ -81,6 +82,7 @@ from netdp.families.masked.protocol import (
     to_bytes,
     wire_width,
 )
+from netdp.families.masked.threshold import fair_threshold
 from netdp.graphs.families import complete, ring
 from netdp.graphs.graph import Graph
 from netdp.mechanisms.discrete_gaussian import DiscreteGaussian
@@ -89,11 +91,13 @@ from netdp.models.base import clipped_sum, square_of, whole_sum
 from netdp.models.kernels import hold
 from netdp.models.linear import Linear, Logistic, Multinomial
 from netdp.numerics.arrays import BoolArray, FloatArray, IntArray, rounded_up
-from netdp.peers.kinds import NUMBERS, Kind, Roster, Wish
+from netdp.peers.events import Sentence, Statement
+from netdp.peers.kinds import DEVIATIONS, NUMBERS, Kind, Roster, Wish
 from netdp.peers.ledger.losses import Loss, SumLoss, check_sum, honest
 from netdp.peers.messages import Item, ItemKind, Key, roster_digest
 from netdp.peers.noise import DIGITS, least_noise
 from netdp.peers.records import Misfit, Number, Strict, Whole
+from netdp.peers.recovery.closing import Closing, MaskedNumbers, recovery_sizes
 from netdp.peers.spread import Moment, Moves, Spread, SpreadResult
 from netdp.peers.streams import Words, context, noise_words, pads_of
 from netdp.privacy.curve import Curve
@@ -103,6 +107,7 @@ from netdp.protocols.coalitions import largest_delta
 
 if TYPE_CHECKING:
     from netdp.peers.desk import Desk
+    from netdp.peers.ledger.store import Contribution
     from netdp.peers.study.training import AnyTask, Training
 
 _COINS, _HELD = 1, 2
@@ -355,18 +360,24 @@ def sum_loss(protocol: MaskedSum) -> dict[str, Any]:
     >>> from netdp import graphs
     >>> sum_loss(MaskedSum(graphs.ring(4), sigma=1.0))
     {'kind': 'masked-sum', 'share': 1048576, 'distance': 1024, 'dimension': 1}
+    >>> sum_loss(MaskedSum(graphs.ring(4), sigma=1.0, law="laplace"))
+    {'kind': 'masked-sum', 'law': 'laplace', 'rate': [65536, 82191753], 'parts': 3, 'distance': 1024, 'dimension': 1}
     """
     if protocol.mask_graph is not None:
         raise Unsupported(
             "the ledger adds up masked sums with pads between all pairs only: with fewer pads, what k parties learn depends "
             "on which they are; use masks='complete'"
         )
-    return {
-        "kind": "masked-sum",
-        "share": protocol.share,
-        "distance": protocol.distance,
-        "dimension": protocol.dimension,
-    }
+    found: dict[str, Any] = {"kind": "masked-sum"}
+    if protocol.law == "laplace":
+        rate = protocol.rate
+        found |= {"law": protocol.law, "rate": [rate.numerator, rate.denominator], "parts": protocol.parts}
+    else:
+        found |= {"share": protocol.share}
+    found |= {"distance": protocol.distance, "dimension": protocol.dimension}
+    if protocol.threshold is not None:
+        found |= {"threshold": protocol.threshold, "least": protocol.smallest_roster}
+    return found
 
 
 def stated_loss(parties: int, **settings: Any) -> dict[str, Any]:
@@ -412,11 +423,11 @@ class Flood(Spread):
 
     needs_own = False
 
-    def __init__(self, protocol: MaskedSum, attempt: int, roster: tuple[int, ...]) -> None:
+    def __init__(self, protocol: MaskedSum, attempt: int, roster: tuple[int, ...], task: AnyTask | None = None) -> None:
         super().__init__(attempt, roster)
         self.passes_on = True
         self.rounds = 0
-        self._protocol, self._digest = protocol, roster_digest(roster)
+        self._protocol, self._task, self._digest = protocol, task, roster_digest(roster)
 
     def advance(self, held: Mapping[Key, Item], moment: Moment) -> Moves:
         found: list[Item] = []
@@ -425,13 +436,21 @@ class Flood(Spread):
             if item is None or item.body[:32] != self._digest:
                 return Moves()
             found.append(item)
-        if self.answer is None:
+        if self.answer is None and self.over is None:
             p = self._protocol
             total = np.zeros(p.dimension, dtype=np.uint64)
             for item in found:
                 total += published(p, item)
-            self.answer = masked_answer(p, self.attempt, self.roster, reduced(total, p.q))
+            self._conclude(reduced(total, p.q))
         return Moves()
+
+    def _conclude(self, total: npt.NDArray[np.uint64]) -> None:
+        """End with the answer; or without, if honest parties cannot have come to this sum."""
+        found = judged(self._protocol, self._task, self.attempt, self.roster, total)
+        if isinstance(found, Statement):
+            self.over = found
+        else:
+            self.answer = found
 
 
 def published(protocol: MaskedSum, contribution: Item) -> npt.NDArray[np.uint64]:
@@ -449,14 +468,57 @@ def masked_answer(
     )
 
 
+def judged(
+    protocol: MaskedSum,
+    task: AnyTask | None,
+    attempt: int,
+    roster: tuple[int, ...],
+    total: npt.NDArray[np.uint64],
+) -> SpreadResult | Statement:
+    """The sum of all y, read as what it stands for; or why the parties cannot have handed it in."""
+    times = beyond(protocol, task, len(roster), opened(total, protocol.q))
+    if times > 1:
+        return Sentence.OUT_OF_REACH(attempt=attempt, times=times, parties=len(roster))
+    return masked_answer(protocol, attempt, roster, total)
+
+
+def beyond(protocol: MaskedSum, task: AnyTask | None, parties: int, steps: npt.NDArray[Any]) -> float:
+    """How far outside what so many honest parties can hand in a sum lies, over all that their noise can do; at most 1 if they did.
+
+    steps   the sum from its centre, in grid steps (d,)
+
+    A coordinate of |U| parties lies within |U|·reach, and obeys what the task says of it (`Question.limits`). Noise of standard
+    deviation s in a coordinate moves weights·x by at most 40·|weights|·s (`DEVIATIONS`). A lie within that looks like noise.
+
+    >>> from netdp import graphs
+    >>> p = MaskedSum(graphs.ring(4), sigma=1.0, grid=1.0, sensitivity=2.0, reach=1.0)
+    >>> [beyond(p, None, 4, np.array([k])) for k in (0, 92, -96, 132)]
+    [-0.15, 1.0, 1.05, 1.5]
+    """
+    deviation = math.sqrt(parties * protocol.share_variance)
+    found = [float(np.abs(steps).max(initial=0)) - parties * protocol.reach_steps]
+    if task is not None:
+        x = steps.astype(np.float64) * protocol.step
+        if task.is_never_negative:
+            found.append(-float(steps.min(initial=0)))
+        for limit in task.limits:
+            weights = np.array(limit.weights)
+            reached, size = float(weights @ x), float(np.linalg.norm(weights)) * protocol.step
+            found += [(parties * limit.low - reached) / size, (reached - parties * limit.high) / size]
+    far = max(found)
+    return far / (DEVIATIONS * deviation) if deviation else math.copysign(math.inf, far) if far else 0.0
+
+
 class Average(Flood):
     """The sum of a `MaskedSum`, by accelerated averaging with the neighbours in the roster."""
 
     needs_own = True
     can_fall_back = True
 
-    def __init__(self, protocol: MaskedSum, attempt: int, roster: tuple[int, ...], me: int) -> None:
-        super().__init__(protocol, attempt, roster)
+    def __init__(
+        self, protocol: MaskedSum, attempt: int, roster: tuple[int, ...], me: int, task: AnyTask | None = None
+    ) -> None:
+        super().__init__(protocol, attempt, roster, task)
         self.passes_on = False
         self._me = me
         self._weights = protocol.averaging.weights
@@ -472,7 +534,7 @@ class Average(Flood):
             return super().advance(held, moment)
         moves = Moves()
         own = held.get(Key(ItemKind.CONTRIBUTION, self.attempt, self._me))
-        if own is None or self.answer is not None:
+        if own is None or self.answer is not None or self.over is not None:
             return moves
         others = [u for u in self._row if u != self._me]
         if not self._states:
@@ -496,7 +558,7 @@ class Average(Flood):
         if total is None or self._doubtful():  # somebody sent something else than its state
             self.stuck = True
             return moves
-        self.answer = masked_answer(self._protocol, self.attempt, self.roster, total)
+        self._conclude(total)
         return moves
 
     def _doubtful(self) -> bool:
@@ -527,6 +589,28 @@ class MaskedSettings(Strict):
     modulus: Whole
     spread: Literal["flood", "average"] = "flood"
     masks: Literal["complete"] = "complete"
+    law: Literal["gaussian", "laplace"] = "gaussian"
+    threshold: Whole | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_usual(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """What is not used is left out: a study without it reads, and is hashed, as before there was any of it."""
+        fields: dict[str, Any] = handler(self)
+        usual = {"law": "gaussian", "threshold": None}
+        return {name: value for name, value in fields.items() if name not in usual or value != usual[name]}
+
+
+class SumNumbers(MaskedNumbers):
+    """The numbers of a `MaskedSum` whose members open its sum together."""
+
+    def __init__(self, protocol: MaskedSum, task: AnyTask | None = None) -> None:
+        self._protocol, self._task, self.columns, self.modulus = protocol, task, protocol.dimension, protocol.q
+
+    def read(self, body: bytes) -> npt.NDArray[np.uint64]:
+        return from_bytes(body[32:], self.modulus, self.columns)
+
+    def answer(self, attempt: int, members: tuple[int, ...], total: npt.NDArray[np.uint64]) -> SpreadResult | Statement:
+        return judged(self._protocol, self._task, attempt, members, total)
 
 
 class MaskedRunning(Kind):
@@ -537,8 +621,13 @@ class MaskedRunning(Kind):
     sends = frozenset({ItemKind.STATE})
     sends_all_the_same = True
     canaries = "record"
-    options = ("spread",)
-    comments: ClassVar = {"spread": '"flood" or "average": how everybody gets the sum', "masks": "who shares pads"}
+    options = ("spread", "law", "threshold")
+    comments: ClassVar = {
+        "spread": '"flood" or "average": how everybody gets the sum',
+        "masks": "who shares pads",
+        "law": "of the noise; every party adds a share of it",
+        "threshold": "so many members together open the sum",
+    }
     how = (
         "Each party publishes its numbers with noise and under one-time pads that cancel in the sum. What is "
         "published means nothing by itself; all of it together gives the noisy sum, and nothing else."
@@ -554,16 +643,31 @@ class MaskedRunning(Kind):
             protocol = self.protocol()
             if protocol.spread == "average":
                 protocol.averaging  # noqa: B018  refuses where it is not exact
+            if self.settings.law == "laplace" and self.study.task.kind == "scaling":
+                raise Unsupported(
+                    "a scaling study adds Gaussian noise, of which the training after it states what it cost"
+                )
         except NetdpError as problem:
             raise Misfit(("protocol",), str(problem)) from None
+
+    @property
+    def threshold(self) -> int | None:
+        found: int | None = self.settings.threshold
+        return found
 
     def protocol(self) -> MaskedSum:
         how, study, task = self.settings, self.study, self.study.task
         return MaskedSum(
-            study.graph, sigma=how.sigma, sensitivity=task.sensitivity, dimension=task.dimension, grid=how.grid,
+            study.graph, sigma=how.sigma, sensitivity=task.sensitivity_under(how.law), dimension=task.dimension, grid=how.grid,
             masks=how.masks, spread=how.spread, modulus=how.modulus, attempts=study.privacy.attempts,
-            absent=study.privacy.absent, unit=task.unit, reach=task.reach,
+            absent=study.privacy.absent, unit=task.unit, reach=task.reach, law=how.law, threshold=how.threshold,
+            honest=self.shares if how.law == "laplace" else None,
         )  # fmt: skip
+
+    @property
+    def shares(self) -> int:
+        """How many shares of Laplace noise make a whole one: as many honest parties as the study makes sure of."""
+        return max(1, self.study.smallest_roster - max(1, self.study.privacy.colluders))
 
     def protocol_of(self, roster: Roster) -> MaskedSum:
         study = self.study
@@ -573,11 +677,13 @@ class MaskedRunning(Kind):
             # the talk graph: any connected one stands for it.
             graph = complete(len(roster))
             graph = Graph.from_edges(graph.n, graph.edges(), name="complete", labels=[study.names[u] for u in roster])
-        return self.protocol().replace(graph=graph, attempts=1, absent=0)
+        whole = self.protocol()
+        absent = 0 if whole.threshold is None else max(0, len(roster) - study.smallest_roster)
+        return whole.replace(graph=graph, attempts=1, absent=absent)
 
     def noise(self, parties: int) -> float:
         protocol = self.protocol()
-        return protocol.step * math.sqrt(parties * protocol.share)
+        return protocol.step * math.sqrt(parties * protocol.share_variance)
 
     def answer(self, total: Sequence[float] | FloatArray, parties: int) -> dict[str, Any]:
         """With what a training states of the study that its columns were scaled by, where that is what was asked."""
@@ -591,6 +697,10 @@ class MaskedRunning(Kind):
             }
         }  # fmt: skip
 
+    def beyond(self, total: FloatArray, parties: int) -> float:
+        protocol = self.protocol()
+        return beyond(protocol, self.study.task, parties, total / protocol.step)
+
     # ── one party ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def loss(self, roster: Roster, me: int) -> dict[str, Any]:
@@ -598,15 +708,22 @@ class MaskedRunning(Kind):
 
     def draw(self, desk: Desk, attempt: int, roster: Roster) -> tuple[bytes, bytes]:
         protocol = self.protocol_of(roster)
-        where = context(self.study.hash, attempt, roster)
         integers = self._integers(protocol, desk)
-        noise = DiscreteGaussian(protocol.share).sample(
-            integers.shape, noise_words(desk.identity.noise_secret, where, integers.astype("<i8").tobytes())
-        )
-        others = [v for v in roster if v != desk.me]
-        pads = pads_of(desk.identity, desk.cards, desk.me, others, where, len(integers), protocol.q)
+        if self.threshold is None:
+            where, secret = context(self.study.hash, attempt, roster), desk.identity.noise_secret
+            others = [v for v in roster if v != desk.me]
+            pads = pads_of(desk.identity, desk.cards, desk.me, others, where, len(integers), protocol.q)
+        else:  # drawn for this attempt and erased with it: who finds this party's folder later cannot take the noise away
+            where, secret = context(self.study.hash, attempt, ()), desk.attempt_secrets(attempt).noise
+            pads = desk.masks(attempt, len(integers), protocol.q)
+        words = noise_words(secret, where, integers.astype("<i8").tobytes())
+        noise = protocol.share_noise.sample(integers.shape, words)
         y = contribution(protocol, integers, noise, pads)
         return roster_digest(roster) + to_bytes(y, protocol.q), b""
+
+    def is_same_data(self, desk: Desk, attempt: int, roster: Roster, held: Contribution) -> bool:
+        """Where members open the sum together, nothing but the one sum that they open is ever about any data."""
+        return self.threshold is not None or super().is_same_data(desk, attempt, roster, held)
 
     def _integers(self, protocol: MaskedSum, desk: Desk) -> IntArray:
         if protocol.unit == "record":
@@ -615,12 +732,17 @@ class MaskedRunning(Kind):
 
     def spread(self, desk: Desk, attempt: int, roster: Roster) -> Spread:
         protocol = self.protocol_of(roster)
+        if self.threshold is not None:
+            fewest, patience = self.study.smallest_roster, self.study.timing.patience
+            return Closing(
+                desk, attempt, roster, self.threshold, fewest, patience, SumNumbers(protocol, self.study.task)
+            )
         if protocol.spread == "average" and desk.me in roster and self._talk(roster):
             try:
-                return Average(protocol, attempt, roster, desk.me)
+                return Average(protocol, attempt, roster, desk.me, self.study.task)
             except Unsupported:  # on what is left of the talk graph it would not be exact: everybody finds the same
                 pass
-        return Flood(protocol, attempt, roster)
+        return Flood(protocol, attempt, roster, self.study.task)
 
     def _talk(self, roster: Roster) -> bool:
         """Whether the members of the roster are connected among themselves."""
@@ -628,21 +750,25 @@ class MaskedRunning(Kind):
         return len(roster) == graph.n or graph.subgraph(list(roster)).is_connected
 
     def items(self) -> frozenset[ItemKind]:
-        return super().items() - ({ItemKind.STATE} if self.settings.spread == "flood" else set())
+        more = set() if self.threshold is None else {kind for kind in ItemKind if kind >= ItemKind.KEYS}
+        return (super().items() | more) - ({ItemKind.STATE} if self.settings.spread == "flood" else set())
 
     def settings_for(self, task: AnyTask) -> dict[str, Any]:
         """The study's own modulus, or the least that holds the sum of so many records."""
         given = self.protocol()
         wanted = given.replace(
-            sensitivity=task.sensitivity, dimension=task.dimension, unit="record", reach=task.reach, modulus=None,
-            spread="average", grid=given.step,
+            sensitivity=task.sensitivity_under(given.law), dimension=task.dimension, unit="record", reach=task.reach,
+            modulus=None, spread="average", grid=given.step, threshold=None,
         )  # fmt: skip
         return {"modulus": max(given.q, wanted.q)}
 
     def longest(self) -> dict[ItemKind, int]:
-        return super().longest() | {
-            ItemKind.CONTRIBUTION: 32 + wire_width(self.protocol().q) * self.study.task.dimension
-        }
+        more = {} if self.threshold is None else recovery_sizes(self.study.n, self.threshold)
+        return (
+            super().longest()
+            | more
+            | {ItemKind.CONTRIBUTION: 32 + wire_width(self.protocol().q) * self.study.task.dimension}
+        )
 
     def is_legible(self, item: Item) -> bool:
         if item.key.kind == ItemKind.CONTRIBUTION:
@@ -661,12 +787,15 @@ class MaskedRunning(Kind):
     @classmethod
     def start(cls, wish: Wish) -> dict[str, Any]:
         task, spread = wish.task, wish.options.get("spread", "flood")
-        sigma = rounded_up(noise_for(task.sensitivity, wish.epsilon, wish.delta), DIGITS)
+        law, threshold = wish.options.get("law", "gaussian"), _threshold_for(wish, spread)
+        size = task.sensitivity_under(law)
+        sigma = rounded_up(noise_for(size, wish.epsilon, wish.delta), DIGITS)
         trial = MaskedSum(
-            wish.graph, sigma=sigma, sensitivity=task.sensitivity, dimension=task.dimension, spread=spread,
-            unit=task.unit, reach=task.reach,
+            wish.graph, sigma=sigma, sensitivity=size, dimension=task.dimension, spread=spread,
+            unit=task.unit, reach=task.reach, law=law, absent=wish.absent, threshold=threshold,
         )  # fmt: skip
-        return {"kind": cls.kind, "sigma": sigma, "grid": min(trial.step, 1.0), "modulus": trial.q, "spread": spread}
+        found = {"kind": cls.kind, "sigma": sigma, "grid": min(trial.step, 1.0), "modulus": trial.q, "spread": spread}
+        return found | {"law": law, "threshold": threshold}
 
     def least(self) -> dict[str, Any]:
         study, terms, protocol = self.study, self.study.privacy, self.protocol()
@@ -684,5 +813,25 @@ class MaskedRunning(Kind):
             found = self.with_settings(stated(sigma)).worst_epsilon(terms.colluders, terms.delta)
             return found <= terms.epsilon
 
-        guess = noise_for(study.task.sensitivity, terms.epsilon, terms.delta) * math.sqrt(terms.attempts)
+        if protocol.law == "laplace":
+            guess = protocol.sensitivity * math.sqrt(2) / terms.epsilon * terms.attempts
+        else:
+            guess = noise_for(protocol.sensitivity, terms.epsilon, terms.delta) * math.sqrt(terms.attempts)
         return stated(least_noise(meets, guess / math.sqrt(study.smallest_roster - terms.colluders)))
+
+
+MOST_DEALT = 200
+"""Beyond so many parties, in which everybody deals shares to everybody, a study is planned with attempts unless it states a threshold."""
+
+
+def _threshold_for(wish: Wish, spread: str) -> int | None:
+    """How many members open the sum: as stated (0: none), or as many as is fair, or safe; None where attempts are to do instead."""
+    given = wish.options.get("threshold")
+    if given is not None:
+        return int(given) or None
+    if wish.attempts > 1 or spread != "flood" or wish.graph.n > MOST_DEALT:
+        return None
+    try:
+        return fair_threshold(wish.graph.n, wish.colluders, wish.absent).value
+    except Unsupported:
+        return None

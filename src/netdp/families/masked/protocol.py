@@ -26,10 +26,12 @@ from netdp.graphs.graph import Graph
 from netdp.graphs.mixing import mixing_matrix
 from netdp.graphs.shape import diameter
 from netdp.graphs.spectrum import spectral_gap
+from netdp.mechanisms.discrete_gaussian import DiscreteGaussian
+from netdp.mechanisms.laplace_shares import LEAST_RATE, LaplaceShare
 from netdp.numerics.arrays import UNIT, FloatArray, IntArray
 from netdp.numerics.checks import count, finite, scale, whole
 from netdp.protocols.base import OnGraph
-from netdp.protocols.grid import SLACK, grid_step, nearest, power_below
+from netdp.protocols.grid import NOISE_LAWS, SLACK, grid_step, nearest, norm_order, power_below
 
 
 def random_rings(n: int, rings: int, seed: int) -> Graph:
@@ -223,8 +225,8 @@ def quantised_records(protocol: MaskedSum, records: npt.ArrayLike) -> IntArray:
 
     So one record more or less moves the sum by that record's own rounded vector, at most `protocol.distance` steps long,
     whatever the other records are; no records give zero. Each coordinate of the sum is then clipped to `protocol.reach`: that
-    moves no two sums further apart, and a refusal would tell how many records there are. Refuses a record of a larger L2 norm
-    than the sensitivity: clip records before.
+    moves no two sums further apart, and a refusal would tell how many records there are. Refuses a record of a larger norm
+    than the sensitivity (L2; under Laplace noise L1): clip records before.
 
     >>> from netdp.families.masked.protocol import MaskedSum
     >>> from netdp import graphs
@@ -250,14 +252,15 @@ def summed_records(protocol: MaskedSum, records: npt.ArrayLike) -> IntArray:
             f"records must be a table of at most {protocol.dimension} columns, the dimension that the protocol states, got "
             f"shape {data.shape}"
         )
+    order = norm_order(protocol)
     with np.errstate(over="ignore", invalid="ignore"):
-        norms = np.linalg.norm(data, axis=1)
+        norms = np.linalg.norm(data, ord=order, axis=1)
     bad = ~(norms <= protocol.sensitivity * (1 + _ACCEPTED))  # nan too
     if bad.any():
         row = int(np.argmax(bad))
         raise InvalidValue(
-            f"record {row} has the L2 norm {norms[row]:g}, more than the sensitivity {protocol.sensitivity:g} that the privacy "
-            "rests on; clip records before, or state a larger sensitivity (and more noise)"
+            f"record {row} has the L{order} norm {norms[row]:g}, more than the sensitivity {protocol.sensitivity:g} that the "
+            "privacy rests on; clip records before, or state a larger sensitivity (and more noise)"
         )
     most = math.ceil(protocol.distance)
     if len(data) * (most + 1) >= 2**62:
@@ -267,7 +270,31 @@ def summed_records(protocol: MaskedSum, records: npt.ArrayLike) -> IntArray:
     steps = nearest(data / protocol.step)
     if protocol.dimension == 1:  # norms are accepted a relative 1e-9 above Δ: that may be one step more
         steps = np.clip(steps, -most, most)
+    elif order == 1:
+        steps = held_to(steps, np.abs(data) / protocol.step, most)
     return np.asarray(steps.sum(axis=0))
+
+
+def held_to(steps: IntArray, sizes: FloatArray, limit: int) -> IntArray:
+    """Rounded records, each with an L1 norm of at most `limit`: where rounding gained more, what gained most is rounded down.
+
+    sizes   the sizes of the coordinates before rounding, in steps
+
+    What becomes of a record is a function of that record alone, so the sum moves by at most `limit` steps.
+
+    >>> held_to(np.array([[1, 1], [2, 0]]), np.array([[0.5, 0.5], [1.75, 0.25]]), 2).tolist()
+    [[1, 1], [2, 0]]
+    >>> held_to(np.array([[1, -3]]), np.array([[0.5, 2.5]]), 3).tolist(), held_to(np.array([[7, 7]]), np.zeros((1, 2)), 3).tolist()
+    ([[0, -3]], [[1, 2]])
+    """
+    held = steps.copy()
+    for row in np.flatnonzero(np.abs(steps).sum(axis=1) > limit).tolist():
+        while (excess := int(np.abs(held[row]).sum()) - limit) > 0:
+            used = np.flatnonzero(held[row])
+            gained = np.abs(held[row, used]) - sizes[row, used]
+            first = used[np.argsort(-gained, kind="stable")[:excess]]
+            held[row, first] -= np.sign(held[row, first])
+    return held
 
 
 def contribution(
@@ -276,7 +303,7 @@ def contribution(
     """What a party publishes: y = k + η + its pads, modulo q.
 
     integers   its value in grid steps, from `quantised` or `quantised_records`
-    noise      its share of the noise, drawn by `DiscreteGaussian(protocol.share)`
+    noise      its share of the noise, drawn by `protocol.share_noise.sample(shape, words)`
     pads       Σ_{v>u} m_uv − Σ_{v<u} m_uv modulo 2⁶⁴ (which every modulus divides)
 
     Refuses a value that the modulus was not made for: the sum would be wrong (and as private as any).
@@ -401,7 +428,7 @@ class MaskedSum(OnGraph):
     masks : who shares pads: "complete" (everybody with everybody), an even degree k (k/2 random rings through all
         parties, drawn publicly from `mask_seed`), or a `Graph`.
     spread : "flood" or "average".
-    sensitivity : Δ, the largest L2 distance between two values of one party.
+    sensitivity : Δ, the largest distance between two values of one party: L2, and L1 under Laplace noise.
     dimension : how many numbers a value has, at most; rounding to the grid moves more of them further apart.
     centre : a public number; all coordinates of all values lie within Δ of it. 0 does for values in [0, Δ] or [−Δ, Δ].
     grid : the step of the grid, a power of two. By default the largest that is no coarser than σ/(16√n) and
@@ -414,9 +441,15 @@ class MaskedSum(OnGraph):
     absent : how many parties may be missing from the roster of an attempt, at most. Fewer shares of noise hide each value
         then, and the guarantee counts only those.
     unit : what is protected: "party", all data of one party, or "record", one record added to or removed from its data.
-        Then a party's value is the sum of its records, Δ bounds the L2 norm of a record, and `centre` is 0.
+        Then a party's value is the sum of its records, Δ bounds the norm of a record, and `centre` is 0.
     reach : how far from `centre` a coordinate of a party's (rounded) value may lie; by default the sensitivity. Only the
         modulus depends on it.
+    law : of the noise, "gaussian" or "laplace". For few numbers Laplace noise is the smaller, and it protects at δ = 0. Its shares
+        are A − B with A, B ~ NB(1/h, e^{−r}): h of them are one discrete Laplace noise of deviation σ√h.
+    honest : h of Laplace noise: how many honest parties hide each value, at least. By default n − absent − 1, against any single
+        observer; against more of them fewer shares are left than make one noise, and that protects much less.
+    threshold : states that any so many members together open the sum, in its one attempt, and fewer do not: then it survives
+        `absent` parties without a second attempt. What any c parties learn is certified if 2·threshold > n + c.
 
     >>> from netdp import graphs
     >>> p = MaskedSum(graphs.ring(100), sigma=0.5)
@@ -443,6 +476,9 @@ class MaskedSum(OnGraph):
     absent: int = 0
     unit: str = "party"
     reach: float | None = None
+    law: str = "gaussian"
+    honest: int | None = None
+    threshold: int | None = None
 
     def __post_init__(self) -> None:
         self._set(graph=as_graph(self.graph, "MaskedSum"))
@@ -457,6 +493,7 @@ class MaskedSum(OnGraph):
         self.graph.require_connected("spreading what is published")
         self._check_unit()
         self._check_attempts()
+        self._check_law()
         self._check_grid()
         self._check_modulus()
 
@@ -483,6 +520,46 @@ class MaskedSum(OnGraph):
                 f"absent={self.absent} on a mask graph that is not complete: whose absence cuts the others apart is not searched "
                 'for; share pads between all pairs, masks="complete", or allow no absence'
             )
+
+        if self.threshold is not None:
+            self._check_threshold(self.threshold)
+
+    def _check_threshold(self, given: int) -> None:
+        self._set(threshold=count("threshold", given))
+        if given > self.smallest_roster:
+            raise InvalidValue(
+                f"threshold={given} with absent={self.absent} of {self.n} parties: the {self.smallest_roster} that are left could "
+                "never open the sum; give a smaller threshold, or allow fewer to be absent"
+            )
+        if self.attempts > 1:
+            raise InvalidValue(
+                f"threshold={given} with attempts={self.attempts}: with a threshold there is one attempt, which survives absent "
+                "parties; leave attempts out, or the threshold"
+            )
+        if self.spread != "flood":
+            raise Unsupported(
+                f"threshold={given} with spread={self.spread!r}: averaging needs everybody to the end, and with a threshold "
+                "parties may go away; use spread='flood'"
+            )
+        if not self._complete_masks:
+            raise Unsupported(
+                f"threshold={given} on a mask graph that is not complete: who is left may fall apart; share pads between all "
+                'pairs, masks="complete"'
+            )
+
+    def _check_law(self) -> None:
+        if self.law not in NOISE_LAWS:
+            raise InvalidValue(f"unknown law {self.law!r}; choose one of {', '.join(NOISE_LAWS)}")
+        self._set(law=str(self.law))
+        if self.honest is None:
+            return
+        if self.law != "laplace":
+            raise InvalidValue(
+                f"honest={self.honest!r} says how many shares make one Laplace noise; leave it out, or give law='laplace'"
+            )
+        self._set(honest=count("honest", self.honest))
+        if self.honest > self.n:
+            raise InvalidValue(f"honest={self.honest} of {self.n} parties: there are not so many shares of noise")
 
     @property
     def _complete_masks(self) -> bool:
@@ -511,6 +588,9 @@ class MaskedSum(OnGraph):
     def _check_grid(self) -> None:
         if self.grid is not None:
             self._set(grid=grid_step(self.grid))
+        if self.law == "laplace":
+            self._check_rate()
+            return
         if self.sigma < self.step:
             raise InvalidValue(
                 f"sigma={self.sigma:g} is less than one step of the grid {self.step:g}; give a grid of at most "
@@ -520,6 +600,19 @@ class MaskedSum(OnGraph):
             raise InvalidValue(
                 f"the grid {self.step:g} is too fine for sigma={self.sigma:g}, sensitivity={self.sensitivity:g} and "
                 f"centre={self.centre:g}: σ may have 2²⁰ steps, Δ 2⁴⁰ and the centre 2⁵⁰; give a coarser grid"
+            )
+
+    def _check_rate(self) -> None:
+        whole = self.sigma * math.sqrt(self.parts)
+        if whole < self.step:
+            raise InvalidValue(
+                f"sigma={self.sigma:g}: a whole noise, of {self.parts} shares, has the deviation {whole:g}, less than one step of "
+                f"the grid {self.step:g}; give a grid of at most {power_below(whole)!r}"
+            )
+        if self.rate < LEAST_RATE or self.sensitivity / self.step > 2**40 or abs(self.centre) / self.step > 2**50:
+            raise InvalidValue(
+                f"the grid {self.step:g} is too fine for sigma={self.sigma:g}, sensitivity={self.sensitivity:g} and "
+                f"centre={self.centre:g}: the scale of Laplace noise and Δ may have 2⁴⁰ steps, the centre 2⁵⁰; give a coarser grid"
             )
 
     def _check_modulus(self) -> None:
@@ -542,22 +635,67 @@ class MaskedSum(OnGraph):
 
     def _least_modulus(self) -> int:
         values = self.n * self.reach_steps
-        noise = _DEVIATIONS * (math.isqrt(self.n * self.share) + 1)
-        return 1 << (2 * (values + noise)).bit_length()
+        return 1 << (2 * (values + self.furthest_noise(self.n))).bit_length()
+
+    def furthest_noise(self, parties: int) -> int:
+        """In steps, how far the noise of so many parties together reaches in one coordinate, but for a chance below 4·10⁻²²."""
+        if self.law == "laplace":  # docs/proofs/masked.md#laplace-shares
+            return math.ceil(Fraction(4, 3) * (50 + Fraction(parties, self.parts)) / self.rate)
+        return _DEVIATIONS * (math.isqrt(parties * self.share) + 1)
 
     @cached_property
     def step(self) -> float:
         """The step of the grid that is used."""
         if self.grid is not None:
             return self.grid
-        return power_below(
-            min(self.sigma / (16 * math.sqrt(self.n)), self.sensitivity / (1024 * math.sqrt(self.dimension)))
-        )
+        rounded = math.sqrt(self.dimension)
+        if (
+            self.law == "laplace"
+        ):  # two vectors may come one step further apart in every coordinate; records are held to Δ
+            rounded = 1.0 if self.unit == "record" else float(self.dimension)
+        return power_below(min(self.sigma / (16 * math.sqrt(self.n)), self.sensitivity / (1024 * rounded)))
 
     @cached_property
     def share(self) -> int:
-        """The variance of one party's noise in squared grid steps: σ²/g², rounded up to a whole number."""
+        """The variance of one party's Gaussian noise in squared grid steps: σ²/g², rounded up to a whole number."""
+        if self.law != "gaussian":
+            raise Unsupported(
+                f"a share of {self.law} noise has no Gaussian parameter; it is drawn by share_noise, and share_variance says how "
+                "much it is"
+            )
         return math.ceil(Fraction(self.sigma / self.step) ** 2)
+
+    @property
+    def parts(self) -> int:
+        """h: how many shares make one Laplace noise."""
+        return self.smallest_roster - 1 if self.honest is None else self.honest
+
+    @cached_property
+    def rate(self) -> Fraction:
+        """r of the discrete Laplace noise that h shares make, per grid step: so small that its variance is at least h·σ²/g².
+
+        With b = 1/r the variance 1/(2·sinh²(r/2)) is at least 2b² − 1/6, so b² ≥ h·σ²/2g² + 1/12 will do; b is rounded up to a
+        multiple of 2⁻¹⁶, in whole numbers.
+        """
+        if self.law != "laplace":
+            raise Unsupported(f"{self.law} noise has no rate; its parameter is share")
+        square = self.parts * Fraction(self.sigma / self.step) ** 2 / 2 + Fraction(1, 12)
+        return Fraction(2**16, math.isqrt(math.ceil(2**32 * square) - 1) + 1)
+
+    @cached_property
+    def share_noise(self) -> DiscreteGaussian | LaplaceShare:
+        """The law of one party's share of the noise, in grid steps: `sample(shape, words)` draws it exactly.
+
+        >>> from netdp import graphs
+        >>> MaskedSum(graphs.ring(5), sigma=2.0, grid=1.0, law="laplace", honest=3).share_noise.parts
+        3
+        """
+        return LaplaceShare(self.rate, self.parts) if self.law == "laplace" else DiscreteGaussian(self.share)
+
+    @property
+    def share_variance(self) -> float:
+        """The variance of one party's share in squared grid steps; of Gaussian noise a bound that is met but for discreteness."""
+        return self.share_noise.variance if self.law == "laplace" else float(self.share)
 
     @cached_property
     def q(self) -> int:
@@ -585,11 +723,16 @@ class MaskedSum(OnGraph):
 
     @property
     def distance(self) -> float:
-        """How far, in grid steps and L2 norm, what is protected moves a party's value: two values of it, or one record."""
+        """How far, in grid steps and L2 norm (L1 under Laplace noise), what is protected moves a party's value.
+
+        Two values of it are so far apart at most, or one record is so long.
+        """
         steps = Fraction(self.sensitivity) / Fraction(self.step)
         record = self.unit == "record"
-        if self.dimension == 1:
+        if self.dimension == 1 or (record and self.law == "laplace"):
             return max(1, math.floor(steps + Fraction(1, 2))) if record else math.ceil(steps)
+        if self.law == "laplace":  # every coordinate gains less than one step
+            return math.ceil(steps * Fraction(1 + SLACK)) + self.dimension - 1
         moved = math.sqrt(self.dimension) / (2 if record else 1)
         return (self.sensitivity * (1 + SLACK) / self.step + moved) * (1 + 4 * UNIT)
 
@@ -623,7 +766,13 @@ class MaskedSum(OnGraph):
         return self.n * self.dimension * wire_width(self.q)
 
     def prepare(self) -> None:
-        self.step, self.share, self.q, self.mask_graph  # noqa: B018
+        self.step, self.share_noise, self.q, self.mask_graph  # noqa: B018
+
+    def to_dict(self) -> dict[str, Any]:
+        """What was not asked for is left out, as it was before there was any of it."""
+        found = super().to_dict()
+        usual = {"law": "gaussian", "honest": None, "threshold": None}
+        return {name: value for name, value in found.items() if name not in usual or value != usual[name]}
 
     def describe(self) -> str:
         if isinstance(self.masks, Graph):
@@ -635,8 +784,11 @@ class MaskedSum(OnGraph):
             pads = f"pads along {self.masks // 2} random rings (seed {self.mask_seed})"
         more = f", at most {self.attempts} attempts" if self.attempts > 1 else ""
         more += f", at most {self.absent} absent" if self.absent else ""
+        more += f", any {self.threshold} of which open the sum" if self.threshold is not None else ""
         more += "; protects single records" if self.unit == "record" else ""
+        noise = f"Laplace noise, one of deviation {self.sigma * math.sqrt(self.parts):g} from {self.parts} shares; "
+        noise = noise if self.law == "laplace" else ""
         return (
             f"{self.graph.name}: {self.n:,} parties, {self.graph.m:,} edges; masked sum σ={self.sigma:g} Δ={self.sensitivity:g}, "
-            f"{pads}; grid {self.step:g} modulo 2^{self.q.bit_length() - 1}, spread by {self.spread}{more}"
+            f"{noise}{pads}; grid {self.step:g} modulo 2^{self.q.bit_length() - 1}, spread by {self.spread}{more}"
         )

@@ -23,6 +23,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property, lru_cache, partial
 from typing import Any, ClassVar, cast
 
@@ -32,6 +33,7 @@ import numpy.typing as npt
 from netdp.audit.audits import resolution
 from netdp.audit.bounds import measure, one_run
 from netdp.audit.findings import Check, Finding
+from netdp.audit.samples import SampleLaw, laplace_share_law
 from netdp.errors import InvalidValue, NetdpError
 from netdp.families.masked.attack import as_sampled, ratios
 from netdp.families.masked.descent import COIN, MaskedDescent, begun, stepped
@@ -60,6 +62,10 @@ from netdp.peers.recordings.kinds import Pair, RecordedKind, ended, items_of, sa
 from netdp.peers.recordings.noise import OpenedNoise, everybody
 from netdp.peers.recordings.recording import Recording, Said, View, rosters_of
 from netdp.peers.recordings.statistics import DOUBT, FEWEST, Squares, chance_of_small, uneven
+from netdp.peers.recovery.closing import opened_secrets, reveals_for, sealed_choice
+from netdp.peers.recovery.dealing import Kind, TooFewShares
+from netdp.peers.recovery.masks import unmask
+from netdp.peers.recovery.opening import Dealings
 from netdp.peers.streams import Words as Stream
 from netdp.peers.streams import context, noise_words, pad, pads_of
 from netdp.peers.study.study import Study
@@ -151,6 +157,13 @@ class Sum:
     index: int
     roster: tuple[int, ...]
     published: Mapping[int, Words]
+    opened: OneAttempt | None = None
+    """Of a sum that its members opened together: what they agreed on and revealed."""
+
+    @property
+    def members(self) -> tuple[int, ...]:
+        """Whose contributions are added up."""
+        return self.roster if self.opened is None else self.opened.members
 
     @property
     def where(self) -> bytes:
@@ -166,7 +179,9 @@ class Sum:
     @property
     def is_complete(self) -> bool:
         """Whether everybody's part is known."""
-        return all(u in self.published for u in self.roster)
+        if self.one.threshold is not None and self.opened is None:
+            return False
+        return all(u in self.published for u in self.members)
 
     def pads(self, identity: Identity, u: int, others: Iterable[int]) -> Words:
         """What u, whose keys these are, adds for the pads that it shares with these."""
@@ -177,6 +192,10 @@ class Sum:
         """y_u less the pads that u shares with the owners of these identities; with its own, less all of them."""
         others = [v for v in self.roster if v != u]
         y = self.published[u]
+        if (
+            self.one.threshold is not None
+        ):  # pads and masks come from keys of the attempt, which are erased: nobody has them
+            return y
         if u in identities:
             return reduced(y - self.pads(identities[u], u, others), self.one.q)
         for v in (v for v in others if v in identities):
@@ -186,9 +205,45 @@ class Sum:
     def total(self) -> IntArray:
         """The opened sum of all that was published, in grid steps; everybody's part must be known."""
         total = np.zeros(self.one.dimension, dtype=np.uint64)
-        for u in self.roster:
+        for u in self.members:
             total += self.published[u]
+        if self.opened is not None:
+            total = self.opened.unmasked(total, self.one.q)
         return opened(reduced(total, self.one.q), self.one.q)
+
+
+@dataclass(frozen=True, eq=False)
+class OneAttempt:
+    """What the members of an attempt agreed on and revealed, as everybody sees it who has heard what they said."""
+
+    members: tuple[int, ...]
+    roster: tuple[int, ...]
+    b: Mapping[int, int]
+    s: Mapping[int, int]
+    dealings: Dealings
+
+    @staticmethod
+    def of(study: Study, attempt: int, roster: tuple[int, ...], items: Iterable[Said]) -> OneAttempt | None:
+        """From what was sent; None where nothing was opened."""
+        held = {one.item.key: one.item for one in items if one.item.key.attempt == attempt}
+        threshold = study.running.threshold
+        assert threshold is not None
+        choice = sealed_choice(roster, attempt, threshold, study.smallest_roster, held)
+        if not choice:
+            return None
+        dealings = Dealings(study.hash, attempt, roster, threshold)
+        dealings.take(held)
+        try:
+            found, bad = opened_secrets(dealings, choice, roster, reveals_for(choice, roster, attempt, held))
+        except (TooFewShares, KeyError):
+            return None
+        return None if bad else OneAttempt(choice.members, roster, found[Kind.MASK], found[Kind.PADS], dealings)
+
+    def unmasked(self, total: Words, modulus: int) -> Words:
+        """The sum of the members' numbers with their noise, from the sum of what they published."""
+        return unmask(
+            total, self.members, self.roster, self.b, self.s, self.dealings.by, self.dealings.context, modulus
+        )
 
 
 def sums_in(study: Study, items: Iterable[Said]) -> list[Sum]:
@@ -198,9 +253,9 @@ def sums_in(study: Study, items: Iterable[Said]) -> list[Sum]:
     if study.settings.kind == "masked-sum":
         for attempt, roster in rosters.items():
             one = cast(MaskedSum, study.protocol_of(roster))
-            found.append(
-                Sum(study, one, attempt, 0, roster, _published(said, ItemKind.CONTRIBUTION, attempt, 0, 32, one))
-            )
+            opened = None if one.threshold is None else OneAttempt.of(study, attempt, roster, said)
+            published = _published(said, ItemKind.CONTRIBUTION, attempt, 0, 32, one)
+            found.append(Sum(study, one, attempt, 0, roster, published, opened))
     elif study.settings.kind == "masked-descent":
         protocol = cast(MaskedDescent, study.protocol())
         steps: dict[tuple[int, int], list[Said]] = {}
@@ -234,11 +289,35 @@ def in_steps(one: MaskedSum, rows: FloatArray) -> IntArray:
 
 
 def _masked_noise_opened(recording: Recording) -> Iterator[OpenedNoise]:
-    keys = everybody(recording)
     for s in sums_in(recording.study, recording.items):
+        if s.one.threshold is not None:
+            if s.is_complete:
+                yield _noise_of_all(s, recording)
+            continue
+        keys = everybody(recording)
         for u in s.published:
             left = opened(s.uncovered(u, {u: keys[u]}), s.one.q) - in_steps(s.one, recording.rows[u])
-            yield OpenedNoise(u, left, s.one.share)
+            if s.one.law == "laplace":
+                if (law := _share_law(s.one.rate, s.one.parts)) is not None:
+                    yield OpenedNoise(u, left, math.ceil(s.one.share_variance), law=law)
+            else:
+                yield OpenedNoise(u, left, s.one.share)
+
+
+def _noise_of_all(s: Sum, recording: Recording) -> OpenedNoise:
+    """All noise in a sum that its members opened: what each of them added came from keys that are erased."""
+    members = s.members
+    left = s.total() - sum((in_steps(s.one, recording.rows[u]) for u in members), np.zeros(s.one.dimension, np.int64))
+    variance = math.ceil(len(members) * s.one.share_variance)
+    law = None
+    if s.one.law == "laplace":
+        law = laplace_share_law(s.one.rate, Fraction(s.one.parts, len(members)))
+    return OpenedNoise(members[0], left, variance, len(members), law=law)
+
+
+@lru_cache(maxsize=16)
+def _share_law(rate: Fraction, parts: int) -> SampleLaw | None:
+    return laplace_share_law(rate, parts)
 
 
 # ── training ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -350,7 +429,9 @@ def opened_sum(view: View) -> tuple[Sum, IntArray] | None:
 
 
 def own_noise(s: Sum, view: View, rows: Mapping[int, FloatArray]) -> dict[int, IntArray]:
-    """The noise of every observer, from its own contribution, its own keys and its own numbers."""
+    """The noise of every observer, from its own contribution, its own keys and its own numbers; of erased keys nothing is known."""
+    if s.one.threshold is not None:
+        return {}
     mine = (u for u in view.observers if u in s.published)
     return {u: opened(s.uncovered(u, view.identities), s.one.q) - in_steps(s.one, rows[u]) for u in mine}
 
@@ -360,7 +441,7 @@ def attack_sum(
 ) -> tuple[list[Finding], list[Check]]:
     """What the sum shows; `coins`: which canaries the target holds, if that was left to fair coins."""
     found = opened_sum(view)
-    if found is None or target not in found[0].roster:
+    if found is None or target not in found[0].members:
         return [], []
     s, total = found
     rows, study = recording.rows, recording.study
@@ -370,12 +451,20 @@ def attack_sum(
     loss = accounted(study.protocol_of(s.roster), inside)
     curve, place = entry(loss.curve, s.roster.index(target)), s.roster.index(target)
     noises = own_noise(s, view, rows)
-    honest = len(s.roster) - len(noises)
-    left = total - sum((in_steps(s.one, rows[u]) for u in s.roster if u != target), np.zeros_like(total))
+    honest = len(s.members) - len(noises)
+    left = total - sum((in_steps(s.one, rows[u]) for u in s.members if u != target), np.zeros_like(total))
     left = left - sum(noises.values(), np.zeros_like(total))
     k = in_steps(s.one, rows[target])
-    spread = Squares.of([(left - k, honest * s.one.share)])
     looks = 1 if coins is None else 3
+    if (
+        s.one.law == "laplace"
+    ):  # how much noise there was proves little of noise with heavy tails: only coins are guessed
+        if coins is None:
+            return [], []
+        made: list[Finding] = []
+        scores = left.astype(np.float64) * s.one.step
+        return made, _canaries(study, view, target, curve, loss.claim, scores, coins, delta, doubt / looks, made)
+    spread = Squares.of([(left - k, honest * s.one.share)])
     deviation = spread.at_most(doubt / looks) * math.sqrt(honest * s.one.share)
     mu = s.one.sensitivity / s.one.step / deviation
     local = local_loss(study.protocol_of(s.roster), place, delta)
@@ -588,13 +677,20 @@ def _doubt_of_small(small: int, authors: int, bound: float, modulus: int, number
 # ── public ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def _reach(*sums: MaskedSum) -> float:
+    """How far a share of noise reaches, or a difference of two, in steps."""
+    if any(one.law == "laplace" for one in sums):
+        return float(sum(one.furthest_noise(1) for one in sums))
+    return _DEVIATIONS * math.sqrt(sum(one.share for one in sums))
+
+
 def _secret(seen: Sequence[PublishedSum]) -> Check:
     title, certain = "pads are secret", math.log(CERTAIN)
     looked = [one for one in _few(seen) if len(one.honest) > 1]
     told = tried = 0
     for one in looked:
         s, honest = one.sum, one.honest
-        bound = _DEVIATIONS * math.sqrt(s.one.share) + (0 if one.numbers is not None else s.one.reach_steps)
+        bound = _reach(s.one) + (0 if one.numbers is not None else s.one.reach_steps)
         guesses = list(_guesses(s))
 
         def doubt(
@@ -696,7 +792,7 @@ def _fresh(seen: Sequence[PublishedSum], name: Callable[[Sum, int], str]) -> Che
     for a, b, common in pairs:
         p, r = a.sum.one, b.sum.one
         q, d = min(p.q, r.q), min(p.dimension, r.dimension)
-        bound = _DEVIATIONS * math.sqrt(p.share + r.share)
+        bound = _reach(p, r)
         if a.numbers is None or b.numbers is None:
             bound += p.reach_steps + r.reach_steps
         authors = max(len(common), 2)  # of a single one nothing else is known to be small

@@ -35,18 +35,19 @@ class PlanMasked(Advised):
     attempts: int = 1
     absent: Annotated[int, BeforeValidator(_words)] = 0
     grid: float | None = None
+    law: str | None = None
     links_for: ClassVar[str] = "flood"
 
     def planned(self, progress: Progress | None = None) -> Plan:
         """The noise against any so many parties, and both ways of spreading."""
         return plan_masked(
             self.network(), self.epsilon, self.delta, colluders=self.colluders,
-            sensitivity=self.sensitivity, attempts=self.attempts, absent=self.absent, grid=self.grid,
+            sensitivity=self.sensitivity, attempts=self.attempts, absent=self.absent, grid=self.grid, law=self.law,
         )  # fmt: skip
 
     def links_options(self) -> dict[str, Any]:
         """The target, against any so many parties, and what the sum must survive."""
-        masked = {"attempts": self.attempts, "absent": self.absent, "grid": self.grid}
+        masked = {"attempts": self.attempts, "absent": self.absent, "grid": self.grid, "law": self.law}
         return {
             "epsilon": self.epsilon, "delta": self.delta, "colluders": self.colluders, "sensitivity": self.sensitivity,
             "masked": masked,

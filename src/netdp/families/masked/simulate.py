@@ -83,7 +83,7 @@ def _run_masked(protocol: MaskedSum, values: Values, seed: int, normal: Normal, 
         data, observers = prepared(values, protocol, record)
         integers = on_the_grid(protocol, data, values.bounds)
     source = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_NOISE,)))
-    noise = DiscreteGaussian(protocol.share).sample(data.shape, words_from(source))
+    noise = protocol.share_noise.sample(data.shape, words_from(source))
     published, edges, pads = publish(protocol, integers, noise, seed, observers)
     totals = spread(protocol, published)
     mean = opened(totals, protocol.q) / protocol.n
@@ -136,7 +136,7 @@ def added_up(protocol: MaskedSum, values: Values) -> tuple[FloatArray, IntArray]
     """
     if values.bounds is not None:
         raise InvalidValue(
-            f"bounds={values.bounds!r} with unit='record': the L2 norm of every record is held to the sensitivity "
+            f"bounds={values.bounds!r} with unit='record': the norm of every record is held to the sensitivity "
             f"{protocol.sensitivity:g}; clip records before"
         )
     tables = record_tables(protocol, values.given)

@@ -26,6 +26,8 @@ WORDS = FamilyWords(
     ),
     settings={
         "spread": "masked: flood or average.",
+        "honest": "masked, laplace: how many honest parties' shares make one noise; all but one by default.",
+        "threshold": "masked: so many members together open the sum, in one attempt.",
         "attempts": "masked: how often a party may publish in all; 1 by default.",
         "groups": "masked-descent: sums of so many groups of parties, put together robustly.",
         "aggregate": "masked-descent: mean (the default), median or trimmed, over the groups.",

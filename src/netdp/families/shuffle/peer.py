@@ -379,7 +379,7 @@ class Server(Curator):
         for u in sorted(set(gone) - set(self._out)):
             self._out[u] = self._round
             self.absent.add(u)
-            moves.notes.append(Sentence.WITHOUT_PARTY(round=self._round, rounds=walk.rounds, party=u))
+            moves.notes.append(Sentence.WITHOUT_PARTY(round=self._round, rounds=walk.rounds, party=self._desk.name(u)))
         nothing = bytes(1 + walk.envelope)
         for v in self.roster:
             parts = []

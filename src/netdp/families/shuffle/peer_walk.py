@@ -218,7 +218,9 @@ class Walking(Waiting):
             for u, v, first in sorted(new):
                 if v == self._me and (u, v, first) in self._cuts:
                     self.absent.add(u)
-                    moves.notes.append(Sentence.WITHOUT_PARTY(round=first, rounds=self.walk.rounds, party=u))
+                    moves.notes.append(
+                        Sentence.WITHOUT_PARTY(round=first, rounds=self.walk.rounds, party=self._desk.name(u))
+                    )
             self._move_on(moves, moment)
         if not self._given_up(self.walk.curator, moment):
             self._wait(moves, moment)

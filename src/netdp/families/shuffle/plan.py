@@ -42,17 +42,15 @@ from netdp.families.shuffle.error import largest_error
 from netdp.families.shuffle.protocol import OVERFLOW, FaultPattern, FaultyShuffle, RelayedShuffle, Shuffle
 from netdp.graphs.graph import Graph
 from netdp.mechanisms.laplace import Laplace
-from netdp.mechanisms.responses import RandomizedResponse
 from netdp.numerics.arrays import rounded_down
 from netdp.privacy.curves import everywhere
-from netdp.privacy.gaussian import gaussian_mu
 from netdp.privacy.observers import Observers
 from netdp.privacy.wording import readable
 from netdp.protocols.accounting import account
 from netdp.protocols.accuracy import expected_error
 from netdp.protocols.calibration import calibrations, checked_target
 from netdp.protocols.links import LinkCost, Linking, Sought
-from netdp.protocols.planning import Asked, Option, Plan, rank
+from netdp.protocols.planning import Asked, Option, Plan, rank, share_baselines
 
 _CURATOR = "a curator, against whom alone it protects"
 
@@ -204,13 +202,16 @@ def _finished(protocol: Shuffle, delta: float, parts: list[Part], users: float, 
 def _compared(option: Option, epsilon: float | None, delta: float, holds: str, reached: float) -> Plan:
     """The plan with one option, beside local DP and a trusted curator at the ε that is reached."""
     protocol = option.protocol
+    (local_law, local), (curator_law, curator) = share_baselines(protocol.n, protocol.values or 2, reached, delta)
     return Plan(
         (option,),
         epsilon,
         delta,
         holds,
-        local_rmse=math.sqrt(RandomizedResponse(protocol.values or 2, reached).squared_error(protocol.n)),
-        curator_rmse=math.sqrt(2 * ((protocol.values or 2) - 1)) / (protocol.n * float(gaussian_mu(reached, delta))),
+        local_rmse=local,
+        curator_rmse=curator,
+        local_law=local_law,
+        curator_law=curator_law,
         family=protocol.kind,
     )
 

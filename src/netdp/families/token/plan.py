@@ -33,7 +33,7 @@ from netdp.privacy.observers import Observers
 from netdp.protocols.accounting import account
 from netdp.protocols.accuracy import curator_limit, expected_error
 from netdp.protocols.calibration import TOLERANCE, SearchProgress, calibrate, checked_target, smallest
-from netdp.protocols.planning import Asked, Option, Plan
+from netdp.protocols.planning import Asked, Option, Plan, baselines_at
 
 _ANONYMOUS = (
     "sender hidden, receiver known: only over a channel that hides who sends (hidden: who receives, too), such as a mix "
@@ -71,8 +71,8 @@ def plan_token(
     >>> plan = plan_token(20, epsilon=2.0, delta=1e-4, visits=5)
     >>> [option.name for option in plan.options][0], plan.best.name           # the first needs an anonymous channel
     ('walk, sender hidden', 'ring, one round')
-    >>> plan.best.rmse < 2 * plan.curator_rmse < plan.local_rmse / 2
-    True
+    >>> plan.curator_law, plan.curator_rmse < plan.best.rmse < plan.local_rmse
+    ('Laplace', True)
     >>> plan.guarantee.worst_epsilon(1e-4) <= 2.0
     True
     """
@@ -114,14 +114,16 @@ def _plan(
 ) -> Plan:
     """The options, best first, beside local DP and a trusted curator."""
     against = "any single user" if colluders == 1 else f"any {colluders} users together"
-    most = float(gaussian_mu(epsilon, delta))
+    (local_law, local_rmse), (curator_law, curator_rmse) = baselines_at(n, epsilon, delta, sensitivity)
     return Plan(
         tuple(sorted(options, key=lambda option: option.rmse)),
         epsilon,
         delta,
         f"holds for every user{where}, against {against}",
-        local_rmse=sensitivity / most / math.sqrt(n),
-        curator_rmse=sensitivity / most / n,
+        local_rmse=local_rmse,
+        curator_rmse=curator_rmse,
+        local_law=local_law,
+        curator_law=curator_law,
         family="token",
         n=n,
         sensitivity=sensitivity,

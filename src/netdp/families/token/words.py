@@ -68,7 +68,6 @@ WORDS = FamilyWords(
         "walk": "token on a graph: metropolis (the default) or simple.",
         "tokens": "walks: how many walk in parallel.",
         "weights": "walks on complete:N: how likely each user is drawn, 1,2,2,…; alike by default.",
-        "law": "token: gaussian (the default) or laplace noise.",
         "contributions": "walks: at most so many of each user.",
         "domain": "histogram: how many values there are.",
         "response": "histogram: k-ary (the default) or unary.",

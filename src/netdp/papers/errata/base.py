@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from textwrap import dedent
+from typing import Any
 
 from netdp.errors import InvalidValue
 from netdp.papers.catalogue import PAPERS
@@ -19,6 +20,8 @@ from netdp.papers.catalogue import PAPERS
 MODULES = ("amplification", "replication", "network_shuffling", "muffliato")
 
 ERRATA: dict[str, Erratum] = {}
+
+_SHOWN: dict[str, Demonstration] = {}
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,27 @@ class Erratum:
     true: str
     """What is true, and why, in one or two sentences."""
     demonstrate: Callable[[], Demonstration]
+
+    def shown(self) -> Demonstration:
+        """What the demonstration computes, once in a process; one that does not show what it says is an error."""
+        if self.id not in _SHOWN:
+            found = self.demonstrate()
+            if not found.shown:
+                raise AssertionError(f"{self.id}: the demonstration does not show it: {found.lines}")
+            _SHOWN[self.id] = found
+        return _SHOWN[self.id]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The erratum with its demonstration run, as JSON has it."""
+        return {
+            "id": self.id,
+            "paper": self.paper,
+            "place": self.place,
+            "printed": self.printed,
+            "true": self.true,
+            "computed": [{"what": label, "value": value} for label, value in self.shown().lines],
+            "demonstration": self.source,
+        }
 
     @property
     def source(self) -> str:
@@ -102,9 +126,7 @@ def markdown(errata: Iterable[Erratum] | None = None) -> str:
 
 def entry(one: Erratum) -> str:
     """One erratum, its demonstration run."""
-    shown = one.demonstrate()
-    if not shown.shown:
-        raise AssertionError(f"{one.id}: the demonstration does not show it: {shown.lines}")
+    shown = one.shown()
     cells = [[cell.replace("|", "\\|") for cell in line] for line in shown.lines]  # |V| would be three cells
     lines = "\n".join(f"| {label} | {value} |" for label, value in cells)
     return (

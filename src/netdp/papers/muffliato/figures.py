@@ -14,6 +14,7 @@ from scipy.stats import spearmanr
 from netdp.errors import DataNotFound
 from netdp.graphs.families import hypercube
 from netdp.graphs.graph import Graph
+from netdp.papers.comparison import Comparison, Falls, Ordered, RankCorrelation
 from netdp.papers.experiment import Experiment, FigureKind, Observation, Panel, Result, ResultTable, Series, Size
 from netdp.papers.muffliato.common import (
     EGOS,
@@ -21,6 +22,7 @@ from netdp.papers.muffliato.common import (
     at_least,
     available,
     by_distance,
+    community_comparisons,
     connected_geometric,
     curve,
     ego_graph,
@@ -69,6 +71,7 @@ def run_figure_2(size: Size, work: Work) -> Result:
     power = 8 if size is Size.QUICK else 11
     found = work.by_key(measure_figure_2, {name: [name, power] for name in NAMES})
     panels, findings = [], []
+    comparisons: list[Comparison] = []
     drawn = {name: graph_of(name, power) for name in NAMES}
     places = {name: placed(drawn[name]) for name in found}
     for part, title, kind in PARTS:
@@ -81,6 +84,19 @@ def run_figure_2(size: Size, work: Work) -> Result:
         far = drawn[name].distances([one["observer"]])
         last = far >= 0.8 * far.max()
         published, true = (float(np.array(one[part], dtype=float)[last].mean()) for part in ("published", "true"))
+        near = far == 1
+        for part, way, erratum in (("published", "by Theorem 1", ""), ("true", "truly", "004-theorem1")):
+            values = np.minimum(np.array(one[part], dtype=float), 1.0)
+            comparisons.append(
+                Comparison(
+                    f"{name}: mean loss of neighbours and of the farthest nodes, {way}",
+                    "the colour fades with the distance from the fixed node",
+                    {"neighbours": [float(values[near].mean())], "farthest": [float(values[last].mean())]},
+                    Ordered(ratio=5.0),
+                    erratum=erratum,
+                    note="at least this" if part == "true" and name == "geometric" else "",
+                )
+            )
         fresh = None if one["refreshed"] is None else float(np.array(one["refreshed"], dtype=float)[last].mean())
         findings.append(
             Observation(
@@ -101,6 +117,7 @@ def run_figure_2(size: Size, work: Work) -> Result:
             "T": ", ".join(str(found[name]["rounds"]) for name in NAMES),
         },
         findings=tuple(findings),
+        comparisons=tuple(comparisons),
         panels=tuple(panels),
         columns=4,
     )
@@ -172,6 +189,34 @@ def run_figure_3(size: Size, work: Work) -> Result:
         ),
     )
 
+    rising = {d: [found[p]["published"]["mean"][d - 1] for p in POWERS[:2]] for d in (2, 3)}
+    says = "privacy guarantees improve with n, especially for pairs at short distance that are not direct neighbours"
+    comparisons = (
+        *(
+            Comparison(
+                f"n = 2⁵ to 2¹²: loss at distance {d}, {way}",
+                says,
+                {"loss": at[part][d]},
+                Falls(1.5),
+                note=""
+                if part == "true"
+                else f"from 2⁴ to 2⁵ the formula rises, {rising[d][0]:.2f} to {rising[d][1]:.2f}: 5 and 7 rounds",
+            )
+            for part, way in (("published", "by Theorem 1"), ("true", "exactly"))
+            for d in (2, 3)
+        ),
+        *(
+            Comparison(
+                f"n = 2⁴ to 2¹²: loss of the farthest node, {way}",
+                "privacy guarantees improve with n",
+                {"loss": [min(1.0, found[p][part]["mean"][-1]) for p in POWERS]},
+                Falls(10.0),
+                erratum=erratum,
+            )
+            for part, way, erratum in (("published", "by Theorem 1", ""), ("true", "exactly", "004-theorem1"))
+        ),
+    )
+
     def panel(title: str, part: str) -> Panel:
         shown = POWERS[::2] if size is Size.QUICK else POWERS
         lines = (curve(f"n = {2**p}", found[p][part], FigureKind.OTHER, clip=True, spread=False) for p in shown)
@@ -185,6 +230,7 @@ def run_figure_3(size: Size, work: Work) -> Result:
     return Result(
         settings={"σ": 1, "weights": "Metropolis", "T": ", ".join(str(found[p]["rounds"]) for p in POWERS)},
         findings=findings,
+        comparisons=comparisons,
         panels=(
             panel("Theorem 1, as in the paper", "published"),
             panel("Exactly", "true"),
@@ -286,6 +332,22 @@ def run_figure_4(size: Size, work: Work) -> Result:
         ),
     )
 
+    says = "the privacy loss is extremely well correlated to the Euclidean distance"
+    comparisons = tuple(
+        Comparison(
+            f"{name}: rank correlation of the distance and the loss, {way}",
+            says,
+            {"distance": list(found["distance"]), "loss": list(found[part])},
+            RankCorrelation(-1.0, -0.95),
+            erratum=erratum,
+        )
+        for name, found in (("n = 2000", large), (f"n = {small[0]}", exact))
+        for part, way, erratum in (
+            ("published", "by Theorem 1", ""),
+            ("true", "truly (at least)" if found is large else "exactly", "004-theorem1"),
+        )
+    )
+
     def panel(title: str, found: dict[str, Any], true: str) -> Panel:
         x = found["distance"]
         series = [
@@ -301,6 +363,7 @@ def run_figure_4(size: Size, work: Work) -> Result:
     return Result(
         settings={"n": 2000, "radius": 0.08, "T": large["rounds"], "smaller": f"n = {small[0]}, radius {small[1]}"},
         findings=findings,
+        comparisons=comparisons,
         panels=(
             panel("n = 2000, radius 0.08", large, "true loss, at least"),
             panel(f"n = {small[0]}, radius {small[1]}", exact, "true loss, exactly"),
@@ -334,9 +397,11 @@ def run_figure_5(size: Size, work: Work) -> Result:
             "the others, from https://snap.stanford.edu/data/ego-Facebook.html"
         )
     graphs = {ego: ego_graph(ego) for ego in there}
-    here = [ego for ego in there if size is Size.FULL or graphs[ego].n < 400]
+    here = [ego for ego in there if size is Size.FULL or graphs[ego].n < 800]
+    later = tuple(f"ego graph {ego} is drawn with --full" for ego in there if ego not in here)
     found = work.by_key(measure, {ego: [ego, None] for ego in here})
     panels, findings, rows = [], [], []
+    comparisons: list[Comparison] = []
     for part, title, kind in PARTS:
         said = "true, at least" if part == "true" else title
         for ego, one in found.items():
@@ -345,6 +410,17 @@ def run_figure_5(size: Size, work: Work) -> Result:
             )
     for ego, one in found.items():
         formula, true, share = understated(one)
+        comparisons += [
+            *community_comparisons(f"ego {ego}", one["published"], one["distance"]),
+            Comparison(
+                f"ego {ego}: Theorem 1 and the true loss, where the formula is the smaller one",
+                "the formula is the privacy loss",
+                {"Theorem 1": [formula], "true, at least": [true]},
+                Ordered(ratio=0.9),
+                erratum="004-theorem1",
+                note=f"at least {share:.0%} of all users",
+            ),
+        ]
         rows.append((ego, one["n"], one["rounds"], one["degree"], formula, true, share, farther(one, "published")))
         findings.append(
             Observation(
@@ -363,9 +439,10 @@ def run_figure_5(size: Size, work: Work) -> Result:
     return Result(
         settings={"σ": 1, "weights": "Metropolis", "user": "the first with the fewest friends"},
         findings=tuple(findings),
+        comparisons=tuple(comparisons),
         panels=tuple(panels),
         tables=(ResultTable("Loss of one user towards all others", columns, tuple(rows)),),
-        missing=tuple(f"ego graph {ego} is not on this machine" for ego in OTHERS if ego not in there),
+        missing=(*(f"ego graph {ego} is not on this machine" for ego in OTHERS if ego not in there), *later),
         columns=len(here),
     )
 

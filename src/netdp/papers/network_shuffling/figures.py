@@ -18,9 +18,20 @@ from netdp.families.shuffle.simulate import collect
 from netdp.graphs.families import regular
 from netdp.mechanisms.privunit import PrivUnit
 from netdp.numerics.arrays import FloatArray
+from netdp.papers.comparison import (
+    Basis,
+    Close,
+    Comparison,
+    Crosses,
+    Falls,
+    Magnitude,
+    Ordered,
+    Rises,
+    Together,
+)
 from netdp.papers.experiment import Experiment, FigureKind, Observation, Panel, Result, ResultTable, Series, Size, near
 from netdp.papers.formulas import network_shuffling as paper
-from netdp.papers.network_shuffling.common import TITLES, certified, graph_of, present, published
+from netdp.papers.network_shuffling.common import PRINTED_USERS, TITLES, certified, graph_of, present, published
 from netdp.papers.runs import Work
 from netdp.privacy.clones import Heap, shuffled_epsilon
 from netdp.privacy.guarantee import Claim
@@ -63,21 +74,58 @@ def curves_figure_4(item: list[Any]) -> dict[str, Any]:
 
 
 def run_figure_4(size: Size, work: Work) -> Result:
-    wanted = ["deezer"] if size is Size.QUICK else ["facebook-pages", "deezer", "enron"]
-    names, missing = present(wanted)
+    names, missing = present(["facebook-pages", "deezer", "enron"])
     found = work.by_key(curves_figure_4, {name: [name, size is Size.FULL] for name in names})
     findings: list[Observation] = []
+    comparisons: list[Comparison] = []
     series: list[Series] = []
     for name, one in found.items():
         title = TITLES[name]
         first = next(
             (t for t, e in zip(FIGURE_4_ROUNDS, one["certified"], strict=True) if e < 1.05 * one["shuffler"]), None
         )
+        settled = [value for t, value in zip(FIGURE_4_ROUNDS, one["published"], strict=True) if t >= one["time"]]
+        comparisons += [
+            Comparison(
+                f"{title}: spectral gap α",
+                "α ≃ 10⁻²",
+                {"α": [one["gap"]]},
+                Magnitude(1e-2),
+                Basis.PRINTED,
+                note="which graphs are meant is not said",
+            ),
+            Comparison(
+                f"{title}: α⁻¹ ln n, where ε is said to converge",
+                "around 10³",
+                {"t": [float(one["time"])]},
+                Magnitude(1e3),
+                Basis.PRINTED,
+                note="which graphs are meant is not said; t is the printed formula on the graph with the printed n",
+            ),
+            Comparison(
+                f"{title}: published ε from that t on, over its limit",
+                "privacy guarantees converge at time step around α⁻¹ log n",
+                {"ratio": [value / one["limit"] for value in settled]},
+                Close(1.0, absolute=0.05),
+            ),
+            Comparison(
+                f"{title}: published ε over the rounds",
+                "the upper bound of ε is decreasing monotonously",
+                {"published": one["published"]},
+                Falls(10.0),
+            ),
+            Comparison(
+                f"{title}: rounds until the certified ε is within 5 % of its end, and α⁻¹ ln n",
+                "privacy guarantees converge at time step around α⁻¹ log n",
+                {"α⁻¹ ln n": [float(one["time"])], "certified": [float(first or math.inf)]},
+                Ordered(ratio=0.8),
+                erratum="003-finite-time",
+            ),
+        ]
         findings += [
             Observation(
                 f"{title}: α⁻¹ ln n, where ε is said to converge",
-                1000 < one["time"] < 5000,
-                printed="around 10³, α ≃ 10⁻²",
+                100 < one["time"] < 10_000,
                 formula=one["time"],
                 certified=first,
                 note=f"α is {one['gap']:.4f}; certified: rounds after which ε is within 5 % of a trusted shuffler's",
@@ -96,6 +144,7 @@ def run_figure_4(size: Size, work: Work) -> Result:
     return Result(
         settings={"ε₀": EPSILON0, "δ": DELTA, "reporting": "all"},
         findings=tuple(findings),
+        comparisons=tuple(comparisons),
         panels=(
             Panel(
                 "All reports (A_all), ε₀ = 1",
@@ -117,8 +166,8 @@ FIGURE_4 = Experiment(
     title="privacy against rounds on three networks",
     shows="ε is said to fall with the rounds and to converge after α⁻¹ ln n, about a thousand.",
     run=run_figure_4,
-    quick="5 s; Deezer, certified by the spectral gap alone",
-    full="90 s; with Enron, certified by return bounds",
+    quick="15 s; certified by the spectral gap alone",
+    full="90 s; certified by return bounds",
     errata=("003-table4", "003-finite-time", "003-equation7"),
 )
 
@@ -160,14 +209,38 @@ def run_figure_5(size: Size, work: Work) -> Result:
     uniform = shuffled_epsilon(n - 1, EPSILON0, DELTA)
     when = {part: [settled(found[k][part]) for k in degrees] for part in ("published", "certified")}
     rise = max(found[16]["published"]) / found[16]["published"][0]
+    peak = found[16]["published"]
+    comparisons = (
+        *(
+            Comparison(
+                f"rounds until the {part} ε has settled, over k = {', '.join(map(str, degrees))}",
+                "the larger k is, the faster ε converges to the asymptotic value",
+                {part: [float(t) for t in times]},
+                Falls(2.0),
+            )
+            for part, times in when.items()
+        ),
+        Comparison(
+            "published ε of k = 16: first value, and the highest",
+            "non-monotonic behaviors in early times as it oscillates",
+            {"published": [peak[0], max(peak)]},
+            Rises(2.0),
+        ),
+        Comparison(
+            f"ε in the end over k = {', '.join(map(str, degrees))}",
+            "converges to the asymptotic value, which on regular graphs does not depend on k",
+            {"published": [found[k]["published"][-1] for k in degrees]},
+            Close(found[degrees[-1]]["published"][-1], relative=0.02),
+        ),
+    )
     return Result(
         settings={"n": n, "k": degrees, "ε₀": EPSILON0, "δ": DELTA},
+        comparisons=comparisons,
         findings=(
             Observation(
                 f"rounds until ε has settled, k = {', '.join(map(str, degrees))}",
                 all(times == sorted(times, reverse=True) for times in when.values())
                 and when["certified"][0] > when["certified"][-1],
-                printed="the larger k, the sooner",
                 formula=", ".join(map(str, when["published"])),
                 certified=", ".join(map(str, when["certified"])),
                 claim=Claim.UPPER,
@@ -175,7 +248,6 @@ def run_figure_5(size: Size, work: Work) -> Result:
             Observation(
                 "published curve at its highest over its first value, k = 16",
                 rise > 2,
-                printed="oscillates at first",
                 formula=rise,
                 note="certified curves fall monotonically",
             ),
@@ -270,8 +342,7 @@ def twitch(epsilon0: float) -> dict[str, float]:
 
 
 def run_figure_6(size: Size, work: Work) -> Result:
-    wanted = ["twitch"] if size is Size.QUICK else ["facebook-pages", "twitch", "deezer", "enron"]
-    names, missing = present([*wanted, "web-google"])
+    names, missing = present(TITLES)
     found = work.by_key(curves_figure_6, {name: [name, size is Size.FULL or name == "twitch"] for name in names})
     findings, rows = [], []
     if "twitch" in found:
@@ -307,21 +378,69 @@ def run_figure_6(size: Size, work: Work) -> Result:
                 ),
             )
         )
-    series: list[Series] = []
-    for name, one in found.items():
-        series += [
-            Series(f"{TITLES[name]}: published", FIGURE_6_EPSILON0S, one["published"], FigureKind.PUBLISHED),
-            Series(f"{TITLES[name]}: certified, same t", FIGURE_6_EPSILON0S, one["certified"], FigureKind.CERTIFIED),
-            Series(f"{TITLES[name]}: certified, mixed", FIGURE_6_EPSILON0S, one["mixed"], FigureKind.CENTRAL),
-        ]
-    series.append(Series("ε₀", FIGURE_6_EPSILON0S, FIGURE_6_EPSILON0S, FigureKind.LOCAL))
+    by_table = {
+        TITLES[name]: published(n, paper.TABLE4[name] / n, FIGURE_6_EPSILON0S, DELTA)
+        for name, n in sorted(PRINTED_USERS.items(), key=lambda one: one[1])
+    }
+    mixed = {TITLES[name]: one["mixed"] for name, one in sorted(found.items(), key=lambda one: graph_of(one[0]).n)}
+    comparisons = [
+        *(
+            Comparison(
+                f"published ε of {title} and of Google for every ε₀, from the printed n and Γ",
+                "the Google dataset with the largest population achieves the most significant privacy amplification",
+                {title: values, "Google": by_table["Google"]},
+                Ordered(ratio=1.5),
+            )
+            for title, values in by_table.items()
+            if title != "Google"
+        ),
+        *(
+            Comparison(
+                f"{TITLES[name]}: published ε at t = α⁻¹ ln n on the graph, and from the printed n and Γ",
+                "Table 4 and Figure 6 are of the same graphs",
+                {"graph": found[name]["published"], "table": by_table[TITLES[name]]},
+                Together(relative=0.1),
+                erratum="003-table4",
+            )
+            for name in found
+        ),
+        Comparison(
+            "certified ε, mixed: " + ", ".join(mixed),
+            "population size matters the most",
+            mixed,
+            Ordered(ratio=1.03),
+        ),
+        *(
+            Comparison(
+                f"{TITLES[name]}: ε₀ from which the published ε is above it, that is without amplification",
+                "amplification for ε₀ from 0.1 to 1.2",
+                {"ε₀": FIGURE_6_EPSILON0S, "published": found[name]["published"]},
+                Crosses(tuple(FIGURE_6_EPSILON0S), 1.2, math.inf),
+                note="at δ = 10⁻⁶, which the document does not print; certified, every ε₀ is amplified once the walk has mixed",
+            )
+            for name in found
+        ),
+    ]
+    threshold = Series("ε₀: no amplification", FIGURE_6_EPSILON0S, FIGURE_6_EPSILON0S, FigureKind.LOCAL)
+    google = Series("Google, by its printed n and Γ", FIGURE_6_EPSILON0S, by_table["Google"])
+
+    def panel(title: str, part: str, *more: Series) -> Panel:
+        lines = [Series(TITLES[name], FIGURE_6_EPSILON0S, one[part]) for name, one in found.items()]
+        return Panel(title, "ε₀", "ε at δ = 10⁻⁶", (*lines, *more, threshold), log_y=True, limits=(1e-3, 20.0))
+
     return Result(
         settings={
             "δ": DELTA,
             "t": ", ".join(f"{one['time']:,} ({TITLES[name]})" for name, one in found.items()),
         },
         findings=tuple(findings),
-        panels=(Panel("All reports (A_all), t = α⁻¹ ln n", "ε₀", "ε at δ = 10⁻⁶", tuple(series), log_y=True),),
+        comparisons=tuple(comparisons),
+        panels=(
+            panel("Theorem 5.3, t = α⁻¹ ln n", "published", google),
+            panel("certified at the same t", "certified"),
+            panel("certified, walk mixed", "mixed"),
+        ),
+        columns=3,
         tables=(
             ResultTable(
                 "Twitch, δ = 2·10⁻⁶",
@@ -348,8 +467,8 @@ FIGURE_6 = Experiment(
     title="amplification on the networks",
     shows="ε against ε₀: the more users, the more amplification.",
     run=run_figure_6,
-    quick="6 s; Twitch",
-    full="90 s; four data sets, with web-Google several minutes more",
+    quick="15 s; certified by the spectral gap alone but for Twitch",
+    full="90 s; with web-Google several minutes more",
     errata=("003-table4", "003-finite-time", "003-equation7"),
 )
 
@@ -384,13 +503,37 @@ def run_figure_7(size: Size, work: Work) -> Result:
     names, missing = present(["twitch", "web-google"])
     found = work.by_key(curves_figure_7, names)
     panels, findings = [], []
+    comparisons: list[Comparison] = []
     for name, one in found.items():
         gain = [b / a for a, b in zip(one["certified all"], one["certified single"], strict=True)]
+        large = FIGURE_7_EPSILON0S.index(1.0)
+        certified_large = [at for at, e in enumerate(one["x"]) if e >= 1]
+        gains = [b / a for a, b in zip(one["all"], one["single"], strict=True)]
+        comparisons += [
+            Comparison(
+                f"{TITLES[name]}: published ε of all and of single, ε₀ from 1 on",
+                "A_single achieves larger privacy amplification at large ε₀",
+                {"all": one["all"][large:], "single": one["single"][large:]},
+                Ordered(ratio=1.5),
+            ),
+            Comparison(
+                f"{TITLES[name]}: published ε of single over that of all, over ε₀",
+                "at large ε₀ using A_single gives better privacy amplification",
+                {"ratio": gains},
+                Falls(5.0, slack=0.01),
+            ),
+            Comparison(
+                f"{TITLES[name]}: certified ε of all and of single, ε₀ from 1 on",
+                "A_single achieves larger privacy amplification at large ε₀",
+                {part: [one[f"certified {part}"][at] for at in certified_large] for part in ("all", "single")},
+                Ordered(ratio=1.2),
+                note="smaller by what dropping reports is worth, and by no more at large ε₀ than at small",
+            ),
+        ]
         findings += [
             Observation(
                 f"{TITLES[name]}: ε of single over ε of all, ε₀ = 2",
                 one["single"][-1] < 0.1 * one["all"][-1] and 0.2 < gain[-1] < 1,
-                printed="larger amplification at large ε₀",
                 formula=one["single"][-1] / one["all"][-1],
                 certified=gain[-1],
                 note="an artefact of two proofs; of the certified bounds: what dropping reports gains",
@@ -421,6 +564,7 @@ def run_figure_7(size: Size, work: Work) -> Result:
     return Result(
         settings={"δ": DELTA, "published at t": "α⁻¹ ln n", "certified at t": MIXED},
         findings=tuple(findings),
+        comparisons=tuple(comparisons),
         panels=tuple(panels),
         missing=missing,
     )
@@ -449,11 +593,13 @@ FIGURE_8_EPSILON0S = np.linspace(0.2, 2.0, 10).round(3).tolist()
 
 def run_figure_8(size: Size, work: Work) -> Result:
     panels, findings = [], []
+    every: dict[tuple[int, int, str], list[float]] = {}
     for n in (10_000, 1_000_000):
         proved = [shuffled_epsilon(n - 1, e, DELTA) for e in FIGURE_8_EPSILON0S]
         lines = {
             (g, way): published(n, g / n, FIGURE_8_EPSILON0S, DELTA, way) for g in (1, 10) for way in ("all", "single")
         }
+        every |= {(n, g, way): line for (g, way), line in lines.items()}
         at = FIGURE_8_EPSILON0S.index(1.0)
         findings += [
             Observation(
@@ -491,7 +637,45 @@ def run_figure_8(size: Size, work: Work) -> Result:
                 log_y=True,
             )
         )
-    return Result(settings={"δ": DELTA, "positions": "stationary"}, findings=tuple(findings), panels=tuple(panels))
+    few, many = 10_000, 1_000_000
+    comparisons = (
+        *(
+            Comparison(
+                f"n = {n:,}, {way}: published ε for Γ = 10 and for Γ = 1",
+                "continuous and dashed lines: Γ = 1 (regular) is amplified more than Γ = 10",
+                {"Γ = 10": every[n, 10, way], "Γ = 1": every[n, 1, way]},
+                Ordered(ratio=1.1),
+            )
+            for n in (few, many)
+            for way in ("all", "single")
+        ),
+        *(
+            Comparison(
+                f"Γ = {g}, {way}: published ε for n = 10⁴ and for n = 10⁶",
+                "larger networks amplify more",
+                {"n = 10⁴": every[few, g, way], "n = 10⁶": every[many, g, way]},
+                Ordered(ratio=5.0),
+            )
+            for g in (1, 10)
+            for way in ("all", "single")
+        ),
+        *(
+            Comparison(
+                f"n = {n:,}, Γ = {g}: published ε of all and of single, ε₀ from 1 on",
+                "A_single achieves larger privacy amplification at large ε₀",
+                {way: every[n, g, way][FIGURE_8_EPSILON0S.index(1.0) :] for way in ("all", "single")},
+                Ordered(ratio=1.2),
+            )
+            for n in (few, many)
+            for g in (1, 10)
+        ),
+    )
+    return Result(
+        settings={"δ": DELTA, "positions": "stationary"},
+        findings=tuple(findings),
+        comparisons=comparisons,
+        panels=tuple(panels),
+    )
 
 
 FIGURE_8 = Experiment(
@@ -615,12 +799,49 @@ def run_figure_9(size: Size, work: Work) -> Result:
         ),
     )
 
+    def same_epsilon(which: str) -> dict[str, list[float]]:
+        """Errors of single and of all at equal ε, where both curves have it."""
+        at_single = np.log([one[f"{which} single"] for one in found])
+        at_all = [one for one in found if at_single[0] <= np.log(one[f"{which} all"]) <= at_single[-1]]
+        wanted = np.log([one[f"{which} all"] for one in at_all])
+        errors = np.exp(np.interp(wanted, at_single, np.log([one["expected single"] for one in found])))
+        return {"single": errors.tolist(), "all": [one["expected all"] for one in at_all]}
+
+    comparisons = (
+        *(
+            Comparison(
+                f"expected squared error of single and of all at equal {name} ε",
+                "for any fixed value of ε, the expected squared error of A_all is consistently smaller",
+                same_epsilon(which),
+                Ordered(ratio=1.1),
+                note="single interpolated",
+            )
+            for which, name in (("published", "published"), ("epsilon", "certified"))
+        ),
+        Comparison(
+            "expected number of dummies on Twitch",
+            "7,080",
+            {"dummies": [empty]},
+            Close(7080.0, relative=0.01),
+            Basis.PRINTED,
+            erratum="003-dummies",
+        ),
+        Comparison(
+            "users whose expected number of reports is below one",
+            "7,080",
+            {"users": [float(few)]},
+            Close(7080.0, relative=0.001),
+            Basis.PRINTED,
+        ),
+    )
+
     def line(label: str, x: str, y: str, kind: FigureKind) -> Series:
         return Series(label, [one[x] for one in found], [one[y] for one in found], kind)
 
     return Result(
         settings={"d": DIMENSION, "δ": TWITCH_DELTA, "n": graph.n, "hops": FIGURE_9_ROUNDS, "ε₀": epsilon0s, "runs": runs},
         findings=findings,
+        comparisons=comparisons,
         panels=(
             Panel(
                 "Mean of unit vectors on Twitch, PrivUnit, d = 200",

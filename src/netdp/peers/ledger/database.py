@@ -23,11 +23,14 @@ from ..events import Statement
 
 APPLICATION = 0x6E647031
 """Marks the file as a netdp store ("ndp1")."""
-FORMAT = 3
-"""1: without registers and records; 2: without rising registers. An older file is brought up to this format when it is opened for
-writing."""
-SINCE = {"registers": 2, "records": 2, "rising": 3}
+FORMAT = 4
+"""1: without registers and records; 2: without rising registers; 3: without secrets. An older file is brought up to this format
+when it is opened for writing."""
+SINCE = {"registers": 2, "records": 2, "rising": 3, "secrets": 4}
 """The formats that brought tables, where it was not the first."""
+
+ERASED = b"erased "
+"""With what the register begins that says that a secret was erased."""
 
 _TABLES = """
 CREATE TABLE ledger (row INTEGER PRIMARY KEY, study BLOB NOT NULL, attempt INTEGER NOT NULL, entry TEXT NOT NULL,
@@ -50,7 +53,11 @@ _RISING = """
 CREATE TABLE rising (study BLOB NOT NULL, attempt INTEGER NOT NULL, place BLOB NOT NULL, number INTEGER NOT NULL,
     body BLOB NOT NULL, PRIMARY KEY (study, attempt, place, number));
 """
-_ADDED = {2: _REGISTERS, 3: _RISING}
+_SECRETS = """
+CREATE TABLE secrets (study BLOB NOT NULL, attempt INTEGER NOT NULL, place BLOB NOT NULL, body BLOB NOT NULL,
+    PRIMARY KEY (study, attempt, place));
+"""
+_ADDED = {2: _REGISTERS, 3: _RISING, 4: _SECRETS}
 # INSERT OR REPLACE deletes without asking delete triggers: hence the triggers before INSERT
 TRIGGERS = {
     "ledger_next": "BEFORE INSERT ON ledger WHEN NEW.row IS NOT (SELECT COALESCE(MAX(row), 0) + 1 FROM ledger) "
@@ -78,6 +85,13 @@ TRIGGERS = {
     "rising_same": "BEFORE UPDATE ON rising",
     "rising_kept": "BEFORE DELETE ON rising WHEN (SELECT COUNT(*) FROM rising WHERE study = OLD.study "
     "AND attempt = OLD.attempt AND place = OLD.place AND number > OLD.number) < 2",
+    # what was erased is never written anew: the register that says so was written in the same transaction
+    "secrets_once": "BEFORE INSERT ON secrets WHEN EXISTS (SELECT 1 FROM secrets WHERE study = NEW.study "
+    "AND attempt = NEW.attempt AND place = NEW.place) OR EXISTS (SELECT 1 FROM registers WHERE study = NEW.study "
+    f"AND attempt = NEW.attempt AND place = CAST(X'{ERASED.hex()}' || NEW.place AS BLOB))",
+    "secrets_same": "BEFORE UPDATE ON secrets",
+    "secrets_kept": "BEFORE DELETE ON secrets WHEN NOT EXISTS (SELECT 1 FROM registers WHERE study = OLD.study "
+    f"AND attempt = OLD.attempt AND place = CAST(X'{ERASED.hex()}' || OLD.place AS BLOB))",
 }
 
 
@@ -167,7 +181,7 @@ def create(path: Path) -> None:
         triggers = "".join(f"{trigger(name)};\n" for name in TRIGGERS)
         database.executescript(
             f"BEGIN; PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {FORMAT}; {_TABLES} {_REGISTERS} {_RISING} "
-            f"{triggers} COMMIT;"
+            f"{_SECRETS} {triggers} COMMIT;"
         )
     finally:
         database.close()
@@ -185,7 +199,7 @@ def connect(path: Path) -> sqlite3.Connection:
     database = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5.0)
     try:
         for setting in ("journal_mode = WAL", "synchronous = FULL", "fullfsync = ON", "foreign_keys = ON",
-                        "recursive_triggers = ON", "trusted_schema = OFF"):  # fmt: skip
+                        "recursive_triggers = ON", "trusted_schema = OFF", "secure_delete = ON"):  # fmt: skip
             database.execute(f"PRAGMA {setting}")
     except BaseException:
         database.close()

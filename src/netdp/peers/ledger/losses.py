@@ -1,13 +1,18 @@
 """What an entry of a ledger keeps of a protocol, and the privacy curve that is computed from it again.
 
-A loss is a small dictionary. Two kinds belong to nobody in particular:
+A loss is a small dictionary. Three kinds belong to nobody in particular:
 
+    {"kind": "nothing", "seal"}                                nothing was opened, as its members have sealed
     {"kind": "local", "share", "distance", "dimension"}        own noise only, against everybody
     {"kind": "profile", "curves", "single", "sizes", "any"}    tables: against each party alone, any so many, all others;
                                                                and "broken": the same, if nobody knows how it ended
 
 Families offer others (`Family.losses`): {"kind": "masked-sum", …}, with the noise of all but the coalition, and
 {"kind": "masked-descent", …}, many such sums. Each kind is a `Loss`.
+
+A masked sum with Laplace noise states {"law": "laplace", "rate", "parts"} instead of a share: the rate r of the noise per grid
+step, as a fraction [a, b], and how many shares make one such noise; its distance is in L1 norm. One that a threshold of members
+opens states "threshold" and "least", the fewest parties that the sum is over: who is in it is not known when a party contributes.
 
 `share` is the variance of one party's discrete Gaussian in squared grid steps, `distance` how far (L2, in grid steps) what a
 party adds can move, `dimension` how many numbers it has.
@@ -31,12 +36,14 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from netdp.errors import InvalidValue, Unsupported
+from netdp.mechanisms.laplace_sums import LaplaceRelease, laplace_curve
 from netdp.mechanisms.noisy_sums import Release, releases_curve
 from netdp.numerics.arrays import UNIT, FloatArray
 from netdp.privacy.curve import Curve
@@ -223,13 +230,47 @@ class SumLoss(Loss):
         self.shared = shared
 
     def check(self, loss: Mapping[str, Any], roster: Sequence[str], me: str) -> None:
-        if set(loss) != {"kind", "share", "distance", "dimension"}:
+        rest = set(loss)
+        if self.shared and "threshold" in loss:
+            _check_threshold(loss, roster)
+            rest -= {"threshold", "least"}
+        if self.shared and loss.get("law") == "laplace":
+            if rest != {"kind", "law", "rate", "parts", "distance", "dimension"}:
+                raise InvalidValue(
+                    f"a {loss['kind']} with Laplace noise has a rate, parts, a distance and a dimension; got {loss!r}"
+                )
+            _laplace_release(loss, 1).checked()
+            return
+        if rest != {"kind", "share", "distance", "dimension"}:
             raise InvalidValue(f"a {loss['kind']} has a share and a dimension, and a distance; got {loss!r}")
         check_sum(loss)
 
-    def seen(self, loss: Mapping[str, Any], roster: Sequence[str], against: int | str) -> Release:
+    def seen(self, loss: Mapping[str, Any], roster: Sequence[str], against: int | str) -> Release | Curve:
         shares = honest(roster, against) if self.shared else 1
+        if "threshold" in loss:
+            inside = len(roster) - shares
+            if 2 * loss["threshold"] <= len(roster) + inside:  # so many might have two sums opened
+                return NO_BOUND
+            shares = max(1, min(loss["least"], len(roster)) - inside)
+        if loss.get("law") == "laplace":
+            return laplace_curve(_laplace_release(loss, shares))
         return Release(loss["share"], shares, loss["distance"], loss["dimension"])
+
+
+def _check_threshold(loss: Mapping[str, Any], roster: Sequence[str]) -> None:
+    for name in ("threshold", "least"):
+        if type(loss.get(name)) is not int or not 1 <= loss[name] <= len(roster):
+            raise InvalidValue(
+                f"the {name} of a {loss['kind']} among {len(roster)} parties is one of 1 … {len(roster)}, got {loss.get(name)!r}"
+            )
+
+
+def _laplace_release(loss: Mapping[str, Any], shares: int) -> LaplaceRelease:
+    """What an entry states of a sum with Laplace noise; refuses a rate that is none."""
+    rate, distance = loss["rate"], loss["distance"]
+    if not (isinstance(rate, list | tuple) and len(rate) == 2 and all(type(one) is int and one >= 1 for one in rate)):
+        raise InvalidValue(f"the rate of Laplace noise is a fraction [a, b] of whole numbers from 1 on, got {rate!r}")
+    return LaplaceRelease(Fraction(*rate), loss["parts"], shares, distance, loss["dimension"])
 
 
 def check_sum(part: Mapping[str, Any]) -> None:
@@ -291,7 +332,22 @@ class TableLoss(Loss):
         return all(below(who) for who in (*others, *range(2, len(others) + 1)))
 
 
-_OWN: Mapping[str, Loss] = {"local": SumLoss(shared=False), "profile": TableLoss()}
+class NothingLoss(Loss):
+    """An attempt of which nothing was opened, with the ballot that its members sealed empty as proof."""
+
+    def check(self, loss: Mapping[str, Any], roster: Sequence[str], me: str) -> None:
+        seal = loss.get("seal")
+        if set(loss) != {"kind", "seal"} or not isinstance(seal, list) or not seal:
+            raise InvalidValue(f"an attempt that cost nothing has the seal that says so; got {sorted(loss)}")
+        for commit in seal:
+            if not isinstance(commit, dict) or set(commit) != {"party", "number", "body", "signature"}:
+                raise InvalidValue(f"a seal lists signed commits: party, number, body, signature; got {commit!r}")
+
+    def seen(self, loss: Mapping[str, Any], roster: Sequence[str], against: int | str) -> Curve:
+        return NOTHING
+
+
+_OWN: Mapping[str, Loss] = {"local": SumLoss(shared=False), "profile": TableLoss(), "nothing": NothingLoss()}
 
 
 def kind_of(loss: Any) -> Loss:

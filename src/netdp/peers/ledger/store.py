@@ -40,6 +40,7 @@ from netdp.peers.ledger import results
 
 from ..events import Statement
 from .database import (
+    ERASED,
     StoreFailed,
     check_format,
     check_private,
@@ -113,6 +114,7 @@ class Store:
         self._one = threading.RLock()
         self._held: list[contextlib.AbstractContextManager[Any]] = []
         self._ended: str | None = None
+        self._stained = False  # whether the journal may hold secrets that were erased
 
     # ── opening and closing ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -142,6 +144,9 @@ class Store:
                     check_format(file, database)
                     if not read_only:
                         upgrade(database)
+                        database.execute(
+                            "PRAGMA wal_checkpoint(TRUNCATE)"
+                        )  # an earlier life may have died after it erased
                     database.execute("PRAGMA query_only = ON" if read_only else "PRAGMA query_only = OFF")
                 except BaseException:
                     database.close()
@@ -204,14 +209,17 @@ class Store:
         secret: bytes,
         entry: Entry,
         signature: bytes = b"",
+        erased: Sequence[bytes] = (),
     ) -> None:
         """Write a contribution and its cost, in one transaction. When this returns, `body` may be sent; not before.
 
         body       the bytes that are published
         secret     numbers that later messages are computed from; may be empty
         signature  of the published item, if it is known already; else `set_signature`
+        erased     secrets of the attempt that are not needed any more
         """
-        self._append(study, attempt, key, body, secret, entry, signature, adopted=False)
+        self._append(study, attempt, key, body, secret, entry, signature, adopted=False, erased=erased)
+        self._overwritten(erased)
 
     def adopt(
         self, study: bytes, attempt: int, key: tuple[Any, ...], body: bytes, signature: bytes, entry: Entry
@@ -263,6 +271,7 @@ class Store:
         signature: bytes,
         *,
         adopted: bool,
+        erased: Sequence[bytes] = (),
     ) -> None:
         if entry.study != study.hex() or entry.attempt != attempt:
             raise InvalidValue(
@@ -297,6 +306,7 @@ class Store:
                 (study, attempt, named, body, secret, signature, int(adopted)),
             )
             database.execute("INSERT OR REPLACE INTO head VALUES (1, ?, ?, ?)", (row, now, signed))
+            _erase(database, study, attempt, erased)
 
     def entries(self, since: str | date | None = None, until: str | date | None = None) -> list[Entry]:
         """The ledger, oldest first: from `since` on, and before `until`; of attempts that may have broken off the loss of that."""
@@ -323,9 +333,13 @@ class Store:
 
     # ── votes and results ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def put_vote(self, study: bytes, attempt: int, body: bytes, signature: bytes) -> None:
-        """Keep the one vote of an attempt; another vote for the same attempt is refused."""
+    def put_vote(
+        self, study: bytes, attempt: int, body: bytes, signature: bytes, secrets: Mapping[bytes, bytes] | None = None
+    ) -> None:
+        """Keep the one vote of an attempt, and secrets that it speaks of; another vote for the same attempt is refused."""
         with self._writing("written") as database:
+            for place, secret in (secrets or {}).items():
+                _keep(database, study, attempt, place, secret)
             row = database.execute(
                 "SELECT body, signature FROM votes WHERE study = ? AND attempt = ?", (study, attempt)
             ).fetchone()
@@ -356,6 +370,60 @@ class Store:
             "SELECT body FROM registers WHERE study = ? AND attempt = ? AND place = ?", study, attempt, place
         )
         return None if row is None else bytes(row[0])
+
+    def settle(
+        self,
+        study: bytes,
+        attempt: int,
+        bodies: Mapping[bytes, bytes],
+        *,
+        secrets: Mapping[bytes, bytes] | None = None,
+        erased: Sequence[bytes] = (),
+    ) -> None:
+        """Write registers, keep secrets and erase others, in one transaction; a register that says otherwise is refused."""
+        with self._writing("written") as database:
+            for place, body in bodies.items():
+                where = (study, attempt, place)
+                row = database.execute(
+                    "SELECT body FROM registers WHERE study = ? AND attempt = ? AND place = ?", where
+                ).fetchone()
+                if row is None:
+                    database.execute("INSERT INTO registers VALUES (?, ?, ?, ?)", (*where, body))
+                elif bytes(row[0]) != body:
+                    raise Refused(f"this party said something else in attempt {attempt}; each thing is said once")
+            for place, secret in (secrets or {}).items():
+                _keep(database, study, attempt, place, secret)
+            _erase(database, study, attempt, erased)
+        self._overwritten(erased)
+
+    def registers(self, study: bytes, beginning: bytes) -> list[tuple[int, bytes, bytes]]:
+        """(attempt, place, body) of all registers of a study whose places begin so, in order."""
+        rows = self._all_rows(
+            "SELECT attempt, place, body FROM registers WHERE study = ? AND substr(place, 1, ?) = ? ORDER BY attempt, place",
+            study, len(beginning), beginning,
+        )  # fmt: skip
+        return [(attempt, bytes(place), bytes(body)) for attempt, place, body in rows]
+
+    def secret(self, study: bytes, attempt: int, place: bytes) -> bytes | None:
+        """A secret of an attempt, if it was kept and is not erased."""
+        row = self._one_row(
+            "SELECT body FROM secrets WHERE study = ? AND attempt = ? AND place = ?", study, attempt, place
+        )
+        return None if row is None else bytes(row[0])
+
+    def _overwritten(self, erased: Sequence[bytes]) -> None:
+        """After secrets were erased: the journal, which may still hold them, is folded into the file and emptied.
+
+        SQLite overwrites what it deletes (`secure_delete`). What a disk or a file system keeps of old blocks is beyond it.
+        """
+        self._stained = self._stained or bool(erased)
+        if self._stained:
+            with self._one, failing(self.path, "written"):
+                self._usable()
+                busy, *_ = self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                self._stained = bool(
+                    busy
+                )  # somebody looks at the file at this very moment: again with what is written next
 
     def rise(self, study: bytes, attempt: int, number: int, bodies: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
         """Registers that rise together, in one transaction: durable when this returns, and what it gives is what stands there.
@@ -506,6 +574,24 @@ class Store:
 def _last(database: sqlite3.Connection) -> tuple[int, bytes]:
     row = database.execute("SELECT row, hash FROM ledger ORDER BY row DESC LIMIT 1").fetchone()
     return (0, START) if row is None else (row[0], row[1])
+
+
+def _keep(database: sqlite3.Connection, study: bytes, attempt: int, place: bytes, secret: bytes) -> None:
+    """A trigger refuses what stands there already or was erased."""
+    database.execute("INSERT INTO secrets VALUES (?, ?, ?, ?)", (study, attempt, place, secret))
+
+
+def _erase(database: sqlite3.Connection, study: bytes, attempt: int, places: Sequence[bytes]) -> None:
+    """Whether they are there or not: afterwards they are not, and never will be."""
+    for place in places:
+        said = (study, attempt, ERASED + place)
+        if not database.execute(
+            "SELECT 1 FROM registers WHERE study = ? AND attempt = ? AND place = ?", said
+        ).fetchone():
+            database.execute("INSERT INTO registers VALUES (?, ?, ?, ?)", (*said, b""))
+            database.execute(
+                "DELETE FROM secrets WHERE study = ? AND attempt = ? AND place = ?", (study, attempt, place)
+            )
 
 
 def _digest(key: str, body: bytes, secret: bytes) -> bytes:

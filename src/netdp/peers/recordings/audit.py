@@ -185,10 +185,15 @@ def audit_in_simulation(
     colluders  how many pool what they see in the last row; by default as many as the study plans for, 3 if that is one
     options    as for `netdp.audit.audit`
     """
-    planned = study.privacy.colluders
     found = audit(
         study.protocol(), delta=study.privacy.delta if delta is None else delta,
-        colluders=(planned if planned > 1 else _USUAL) if colluders is None else colluders,
+        colluders=_coalition(study) if colluders is None else colluders,
         title=f"Study “{study.name}”, in simulation", **options,
     )  # fmt: skip
     return replace(found, facts=found.facts | {"study": identity_of(study)})
+
+
+def _coalition(study: Study) -> int:
+    """How many pool what they see by default: as many as are planned for; more, if that is one, unless a threshold allows no more."""
+    planned = study.privacy.colluders
+    return planned if planned > 1 or study.running.threshold is not None else _USUAL

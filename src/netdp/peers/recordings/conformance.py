@@ -22,10 +22,25 @@ from netdp.audit.findings import Check
 from netdp.errors import InvalidValue, NetdpError
 from netdp.peers.ledger.entries import CORRECTS
 from netdp.peers.ledger.store import Store
-from netdp.peers.messages import Done, ItemKind, Remark, roster_digest, roster_of, signed_bytes
+from netdp.peers.messages import Done, ItemKind, Remark, roster_digest, signed_bytes, vote_of
 from netdp.peers.recordings.recording import Recording, Said
 
 _SHOWN = 3
+
+
+OPENING = (ItemKind.KEYS, ItemKind.DEALING, ItemKind.COMPLAINT, ItemKind.DEFENCE, ItemKind.PROOF)
+"""What is said before a vote, where shares are dealt."""
+
+UNPAID = (
+    *OPENING,
+    ItemKind.VOTE,
+    ItemKind.FALLBACK,
+    ItemKind.PREPARE,
+    ItemKind.COMMIT,
+    ItemKind.REVEAL,
+    ItemKind.ANSWER,
+)
+"""What depends on nobody's data: who handed nothing in says it, too."""
 
 
 def conformance(recording: Recording) -> list[Check]:
@@ -97,6 +112,8 @@ def _signatures(recording: Recording) -> Check:
             if key.author != one.sender:
                 problems.append(f"{named(recording, one)} was sent by {study.everybody[one.sender]}")
             continue
+        if key.kind == ItemKind.PROOF:  # holds two signatures of its own
+            continue
         message = signed_bytes(study.hash, key, item.body)
         if (message, item.signature) in seen:
             continue
@@ -163,7 +180,7 @@ def _votes(recording: Recording) -> Check:
             continue
         if key.kind == ItemKind.VOTE:
             voted.add((key.author, key.attempt))
-        else:
+        elif key.kind not in OPENING:
             looked += 1
             if (key.author, key.attempt) not in voted:
                 problems.append(f"{named(recording, one)} was sent before its vote")
@@ -176,6 +193,7 @@ def _rosters(recording: Recording) -> Check:
     study, problems = recording.study, []
     votes: dict[tuple[int, int], bytes] = {}
     contributed: dict[int, set[int]] = defaultdict(set)
+    free = {u: _free(recording, u) for u in range(study.n)}
     for one in recording.items:
         key = one.item.key
         if key.kind == ItemKind.VOTE:
@@ -187,7 +205,7 @@ def _rosters(recording: Recording) -> Check:
         contributed[key.author].add(key.attempt)
         own = votes.get((key.attempt, key.author))
         try:
-            roster = roster_of(own or b"")
+            roster, _ = vote_of(own or b"", study.running.threshold is not None)
         except InvalidValue:
             roster = ()
         if not roster or body[:32] != roster_digest(roster):
@@ -197,7 +215,7 @@ def _rosters(recording: Recording) -> Check:
         elif len(roster) < study.smallest_roster:
             problems.append(f"{named(recording, one)} is to {len(roster)} parties, fewer than {study.smallest_roster}")
     for u, attempts in contributed.items():
-        if len(attempts) > study.privacy.attempts:
+        if len(attempts - free[u]) > study.privacy.attempts:
             problems.append(
                 f"{study.everybody[u]} contributed to {len(attempts)} attempts, and the study allows {study.privacy.attempts}"
             )
@@ -206,13 +224,23 @@ def _rosters(recording: Recording) -> Check:
     return told("to rosters that all voted for", problems, f"{number:,} contributions ({rosters})")
 
 
+def _free(recording: Recording, u: int) -> set[int]:
+    """Attempts that a party's ledger says were sealed empty: nothing of them was opened."""
+    file = recording.home(u) / "peer.db"
+    if not file.exists():
+        return set()
+    with Store.open(file, read_only=True) as store:
+        entries = store.entries_of(recording.study.hash)
+    return {entry.attempt % CORRECTS for entry in entries if entry.loss["kind"] == "nothing"}
+
+
 def _paid(recording: Recording) -> Check:
     """What left is in its author's ledger, attempt by attempt."""
     study, problems, looked = recording.study, [], 0
     spoke: dict[int, set[int]] = defaultdict(set)
     for one in recording.items:
         key = one.item.key
-        if key.kind not in (ItemKind.VOTE, ItemKind.FALLBACK) and key.author < study.n:
+        if key.kind not in UNPAID and key.author < study.n:
             spoke[key.author].add(key.attempt)
     for u, attempts in sorted(spoke.items()):
         file = recording.home(u) / "peer.db"

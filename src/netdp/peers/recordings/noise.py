@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from netdp.audit.findings import Check
-from netdp.audit.samples import fits, gaussian_law, no_reuse
+from netdp.audit.samples import SampleLaw, fits, gaussian_law, no_reuse
 from netdp.numerics.arrays import IntArray
 from netdp.peers.identity import Identity
 from netdp.peers.recordings.kinds import recorded
@@ -50,14 +50,18 @@ class OpenedNoise:
     parts: int = 1
     against: IntArray | None = None
     """What this noise must have nothing to do with: the gradients of the rows that coins left out."""
+    law: SampleLaw | None = None
+    """Its law, where that is no discrete Gaussian: then only the law is tested."""
 
 
 def noise_tested(recording: Recording) -> list[Check]:
     """Whether the noises of a recording are as large as stated, have the stated law, and come once each."""
-    found = list(recorded(recording).noises())
+    all_of_it = list(recorded(recording).noises())
+    found = [one for one in all_of_it if one.law is None]
+    others = _other_laws([one for one in all_of_it if one.law is not None])
     if not found:
-        return []
-    return [_size(found, recording.study.everybody), *_law(found), *_reuse(found), *_left_out(found)]
+        return others
+    return [*others, _size(found, recording.study.everybody), *_law(found), *_reuse(found), *_left_out(found)]
 
 
 def _size(found: list[OpenedNoise], names: Sequence[str]) -> Check:
@@ -84,6 +88,16 @@ def _size(found: list[OpenedNoise], names: Sequence[str]) -> Check:
 
 def _ratio(told: Squares) -> str:
     return f"{told.count:,} numbers, {told.ratio:.3f} of the stated deviation"
+
+
+def _other_laws(found: list[OpenedNoise]) -> list[Check]:
+    """All noises that should have one and the same law, together: their size is tested with it."""
+    title, groups = "noise has the stated law", defaultdict(list)
+    laws = {one.law.words: one.law for one in found if one.law is not None}
+    for one in found:
+        if one.law is not None:
+            groups[one.law.words].append(one.numbers.ravel())
+    return [fits(np.concatenate(groups[words]), law, DOUBT / len(laws), title) for words, law in laws.items()]
 
 
 def _law(found: list[OpenedNoise]) -> list[Check]:

@@ -124,8 +124,12 @@ def rosters_of(items: Iterable[Said]) -> dict[int, tuple[int, ...]]:
     votes: dict[int, dict[int, tuple[int, ...]]] = {}
     contributed: dict[int, bytes] = {}
     moved: set[int] = set()
-    for one in items:
+    said = list(items)
+    dealt = {one.item.key.attempt for one in said if one.item.key.kind == ItemKind.KEYS}
+    for one in said:
         key, body = one.item.key, one.item.body
+        if key.kind == ItemKind.VOTE and key.attempt in dealt:
+            body = body[:-32]  # which dealings it names
         if key.kind == ItemKind.VOTE and len(body) % 4 == 0:
             votes.setdefault(key.attempt, {})[key.author] = struct.unpack(f"<{len(body) // 4}I", body)
         elif key.kind == ItemKind.CONTRIBUTION:

@@ -75,6 +75,8 @@ def facts(study: Study, known: Losses | None = None) -> dict[str, Any]:
         "absent": terms.absent,
         "goes_on": study.running.goes_on,
         "smallest_roster": study.smallest_roster,
+        "threshold": study.running.threshold,
+        "fair": study.running.is_fair,
         "relative_noise": noise,
         "counts": not study.task.is_numeric,
         "width": _width(study),
@@ -258,6 +260,8 @@ def often(said: dict[str, Any]) -> str:
     if said["goes_on"]:
         begun = f"Up to {said['absent']} may be missing at first" if said["absent"] else "All must be there at first"
         return f"A party takes part once. {begun}; if somebody vanishes later, the others go on without it."
+    if said["threshold"] is not None:
+        return _opened_together(said)
     if said["attempts"] == 1 and said["absent"]:
         return (
             f"A party publishes once. Up to {said['absent']} may be missing at the start (never fewer than "
@@ -271,6 +275,36 @@ def often(said: dict[str, Any]) -> str:
         f"fewer than {said['smallest_roster']}). Every number above counts all {said['attempts']} attempts, whether or not "
         "they are needed."
     )
+
+
+def _opened_together(said: dict[str, Any]) -> str:
+    """One attempt, whose sum some members open together: who is needed, what withholding brings, and what costs nothing."""
+    n, t, c, a = len(said["parties"]), said["threshold"], said["promised"]["colluders"], said["absent"]
+    away = f"Up to {a} may be missing, at the start or later" if a else "All must hand in their numbers"
+    out = [
+        f"{'One attempt: a' if said['attempts'] == 1 else 'A'} party publishes {_times(said['attempts'])}. {away}; every number above "
+        f"holds whoever is missing, for never fewer than {said['smallest_roster']} are added up.",
+        f"Any {t} of the {n} parties open the sum together, of one set of parties, once.",
+    ]
+    if said["fair"]:
+        out.append(
+            f"That is fair: the {n - c - a} honest parties that stay are enough. Who withholds its shares cannot keep the answer from "
+            "the others; who withholds its numbers gets nothing alone."
+        )
+    else:
+        out.append(
+            f"That is NOT fair: the {n - c - a} honest parties that stay need {t - (n - c - a)} of those who may collude, who can "
+            f"get the answer alone by withholding their shares (it is fair from {3 * c + 2 * a + 1} parties on)."
+        )
+    out.append(
+        "If the parties agree to open nothing, for too many are missing, nothing is revealed: that costs nothing, the ledger keeps "
+        "their signed agreement as proof, and they may try again."
+    )
+    return " ".join(out)
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"up to {count} times, each of which counts"
 
 
 def _parties(parties: list[dict[str, Any]]) -> list[str]:

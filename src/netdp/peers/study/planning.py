@@ -27,7 +27,7 @@ where columns fill a small part of their ranges, less than 5 % costs several poi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from netdp.errors import InvalidValue, Refused
@@ -43,9 +43,11 @@ from netdp.peers.records import Misfit
 from netdp.peers.study.scaling import ScalingTask
 from netdp.peers.study.sections import Privacy, is_fixed
 from netdp.peers.study.study import Study
+from netdp.peers.study.task import Task
 from netdp.peers.study.training import AnyTask, Training
 from netdp.privacy.filters import least_limit
 from netdp.privacy.gaussian import gaussian_epsilon, gaussian_mu
+from netdp.protocols.grid import NOISE_LAWS
 
 SHARE = 0.1
 """Of μ², for centre and scale."""
@@ -189,7 +191,8 @@ def plan(
     attempts, absent : how often a party may publish, and how many parties may be missing from an attempt, for kinds that
         allow it. The noise is chosen so that the promise covers all of it.
     curator : the name of the curator, for kinds that have one.
-    options : what the kind alone understands (`Kind.options`), such as spread="average" of masked sums.
+    options : what the kind alone understands (`Kind.options`), such as spread="average" of masked sums, or law="laplace".
+        law="best" takes the law of the noise under which the answer errs less.
     """
     if kind is None:
         kind = LEARNING if isinstance(task, Training) else KINDS[0]
@@ -208,6 +211,15 @@ def plan(
     except Misfit as problem:
         raise Misfit(("privacy", *problem.place), problem.problem) from None
     running.check_task(task)
+    if given.get("law") == "best":
+        rest = {name: value for name, value in options.items() if name != "law"}
+        common: dict[str, Any] = {
+            "graph": graph, "epsilon": epsilon, "delta": delta, "colluders": colluders, "attempts": attempts, "absent": absent,
+            "kind": kind, "timing": timing, "nonce": nonce, "curator": curator,
+        }  # fmt: skip
+        return best_of(by_law(name, task, names, **common, **rest))
+    if given.get("law") == "laplace" and isinstance(task, Task):
+        task = task.under("laplace")
     fixed = isinstance(graph, str) and is_fixed(graph)
     made = parse(graph) if isinstance(graph, str) else graph
     if made.n != len(names):
@@ -227,3 +239,28 @@ def plan(
     # With noise that is surely drawable, so that everything else is checked before the search starts.
     rough = Study(**fields | {"protocol": running.start(wish)})
     return rough.replace(protocol=rough.running.least())
+
+
+def by_law(name: str, task: AnyTask, names: Sequence[str], **options: Any) -> dict[str, Study]:
+    """The study under each law of noise that its kind and its question know; options as for `plan`.
+
+    >>> from netdp.peers.study import Task
+    >>> task = Task(kind="mean", unit="record", column="minutes", bounds=(0, 120), max_records=1000)
+    >>> found = by_law("waits", task, list("abcde"), graph="complete:5", epsilon=1.0, delta=1e-6)
+    >>> {law: round(size_of(study)) for law, study in found.items()}             # of N records: 1/N of it; a curator's 170
+    {'gaussian': 567, 'laplace': 190}
+    """
+    laws = NOISE_LAWS if isinstance(task, Task) else NOISE_LAWS[:1]
+    return {law: plan(name, task, names, **options, law=law) for law in laws}
+
+
+def best_of(studies: Mapping[str, Study]) -> Study:
+    """Of studies that ask the same, the one whose answer errs less."""
+    return min(studies.values(), key=size_of)
+
+
+def size_of(study: Study) -> float:
+    """The error of the answer, for comparison: for one record where it depends on their number, else that of the total."""
+    noise, task = study.noise(), study.task
+    error = task.error(noise, study.n, records=1)
+    return noise if error is None else error

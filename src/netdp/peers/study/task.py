@@ -12,10 +12,25 @@ other; one record is *added or removed*. Δ is the largest L2 distance that this
                   mean               (z, 1)                     Δ = √2    z² + 1 ≤ 2
                   variance           (z, z², 1)                 Δ = √3    z² + z⁴ + 1 ≤ 3
                   histogram, table   one-hot                    Δ = 1     one place changes by 1
+                  mean, `ends`       (t, 1 − t), t = (z + 1)/2  Δ = 1     t² + (1 − t)² ≤ 1
 
 *The variance of parties.* With d = |z − z′| and s = |z + z′|, the squared distance of (z, z²) and (z′, z′²) is
 d² + d²s², and d + s = 2·max(|z|, |z′|) ≤ 2. So it is at most f(s) = (2 − s)²(1 + s²) with f′(s) = −2(2 − s)(2s² − 2s + 1)
 ≤ 0 on [0, 2], since 2s² − 2s + 1 = 2(s − ½)² + ½: the largest is f(0) = 4, attained by z = 1, z′ = −1. ∎
+
+**Under Laplace noise** Δ is the largest L1 distance instead:
+
+    unit party    sum, mean  2        variance  9/4     histogram, table  2
+    unit record   sum        1        mean  2, with `ends` 1     variance  3     histogram, table  1
+
+*The variance of parties.* |z − z′| + |z² − z′²| = d(1 + s) ≤ (2 − s)(1 + s) = 9/4 − (s − ½)², attained by z = 1, z′ = −½. ∎
+
+**A mean from both ends.** With `ends` a record adds (x − lo, hi − x), in units of hi − lo: the two are ≥ 0 and add up to 1, so one
+record moves the total by exactly 1 in L1 norm, and by at most 1 in L2 norm, whatever x is. From the noisy totals A and B the number
+of records is N = A + B and the mean lo + (hi − lo)·A/N. With noise of variance s² in each, the variance of the mean is to first
+order (hi − lo)²·s²·((1 − f)² + f²)/N², f = (mean − lo)/(hi − lo), since ∂(A/N) = ((1 − f)∂A − f∂B)/N: at most (hi − lo)²s²/N².
+Under Laplace noise s² = 2/ε²: half of what a centred sum and a count take that share ε equally, for every f (theirs is
+2·(hi − lo)²·2·((f − ½)² + ¼)·2/(εN)², and (1 − f)² + f² = 2((f − ½)² + ¼)).
 
 *In floating point.* z and x/B are clipped after they are computed, so |z| ≤ 1 exactly and so is the computed z² ≤ 1;
 every bound of a record follows as above. Rounding moves z² by at most 2⁻⁵⁴, which the protocols' margin for vectors
@@ -32,10 +47,10 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import product
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
-from pydantic import BeforeValidator, model_validator
+from pydantic import BeforeValidator, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from netdp.errors import InvalidValue
 from netdp.models.schema import number
@@ -56,12 +71,24 @@ def _nested(given: Any) -> Any:
     return (tuple(given),) if flat else given
 
 
+class Limit(NamedTuple):
+    """low ≤ weights·x ≤ high, for the numbers x that one party adds."""
+
+    weights: tuple[float, ...]
+    low: float = 0.0
+    high: float = math.inf
+
+
 class Question(Strict):
     """What all tasks of a study have in common (`netdp.peers.study.AnyTask`): what is protected, and for which data."""
 
     if TYPE_CHECKING:  # every task has these among its fields, in the order in which its file states them
         unit: Literal["party", "record"]
         max_records: int | None
+
+        @property
+        def sensitivity(self) -> float:
+            """Δ, in L2 norm."""
 
     @property
     def labels(self) -> tuple[tuple[str, ...], ...]:
@@ -79,11 +106,29 @@ class Question(Strict):
         return 1.0 if self.unit == "party" else float(self.max_records or 1)
 
     @property
+    def is_never_negative(self) -> bool:
+        """Whether no coordinate of what a party adds is below zero."""
+        return False
+
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        """What else the numbers of every honest party obey, rounding included; whatever breaks it is no sum of theirs."""
+        return ()
+
+    @property
     def protected(self) -> str:
         """What is protected, in words."""
         if self.unit == "party":
             return "all data of a party together, against any other data it might have; who takes part is public"
         return "any one record of a party, added or removed; changing what a record says counts as both; who takes part is public"
+
+    def sensitivity_under(self, law: str) -> float:
+        """Δ in the norm that noise of this law needs."""
+        if law != "gaussian":
+            raise InvalidValue(
+                f"this task is accounted for with Gaussian noise, not with {law} noise; leave the law out"
+            )
+        return self.sensitivity
 
     @property
     def assumed(self) -> tuple[str, ...]:
@@ -118,6 +163,7 @@ class Task(Question):
     other : whether values that are not listed are counted in a cell of their own; else they are an error.
     missing : "refuse" empty cells, or "skip" their rows (unit record only).
     max_records : unit record: how many a party may have; public.
+    ends : unit record: a mean from Σ(x − lo) and Σ(hi − x), which one record moves by hi − lo together.
 
     >>> task = Task(kind="mean", column="minutes", bounds=(0, 120))
     >>> task.rows([{"minutes": "90"}]), task.sensitivity
@@ -138,6 +184,13 @@ class Task(Question):
     other: Switch = False
     missing: Literal["refuse", "skip"] = "refuse"
     max_records: Whole | None = None
+    ends: Switch = False
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_usual(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """`ends` is left out where it is not asked for: such a study is hashed as before there was any of it."""
+        fields: dict[str, Any] = handler(self)
+        return {name: value for name, value in fields.items() if name != "ends" or value}
 
     @model_validator(mode="after")
     def _consistent(self) -> Task:
@@ -226,6 +279,8 @@ class Task(Question):
             raise Misfit(("other",), "belongs to categories; numbers outside bounds or edges are clipped")
 
     def _check_unit(self) -> None:
+        if self.ends and (self.kind != "mean" or self.unit != "record"):
+            raise Misfit(("ends",), 'belongs to a mean with unit = "record"; leave it out')
         if self.unit == "record":
             if self.max_records is None or not 1 <= self.max_records <= _MOST_RECORDS:
                 raise Misfit(
@@ -277,11 +332,55 @@ class Task(Question):
         return math.prod(len(labels) for labels in self.labels)
 
     @property
+    def is_never_negative(self) -> bool:
+        """Whether no coordinate of what a party adds is below zero: counts, and a mean from both ends."""
+        return not self.is_numeric or self.ends
+
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        """What else the numbers of every honest party obey.
+
+        Rounding is monotone and keeps 0 and ±1, so |z| ≤ 1 and 0 ≤ z² ≤ 1 hold of the rounded records too.
+
+        >>> Task(kind="mean", column="minutes", bounds=(0, 120), unit="record", max_records=9).limits[0]
+        Limit(weights=(1.0, 1.0), low=0.0, high=inf)
+        """
+        if not self.is_numeric:
+            return (Limit((1.0,) * self.dimension, 1.0 if self.unit == "party" else 0.0, self.reach),)
+        if self.unit == "party":
+            return (Limit((0.0, 1.0)),) if self.kind == "variance" else ()
+        if self.kind == "sum":
+            assert self.bounds is not None
+            lo, hi = self.bounds
+            return (Limit((1.0,)),) if lo >= 0 else (Limit((-1.0,)),) if hi <= 0 else ()
+        if self.kind == "variance":
+            return (Limit((1.0, 0.0, 1.0)), Limit((-1.0, 0.0, 1.0)), Limit((0.0, 1.0, 0.0)), Limit((0.0, -1.0, 1.0)))
+        return () if self.ends else (Limit((1.0, 1.0)), Limit((-1.0, 1.0)))
+
+    @property
     def sensitivity(self) -> float:
         """Δ: how far, in L2 norm, what is protected can move the total (proofs above)."""
         if self.unit == "party":
             return 2.0 if self.is_numeric else _root(2)
-        return _root({"mean": 2, "variance": 3}.get(self.kind, 1))
+        return 1.0 if self.ends else _root({"mean": 2, "variance": 3}.get(self.kind, 1))
+
+    def sensitivity_under(self, law: str) -> float:
+        """Δ in the norm that noise of this law needs: L2 under Gaussian noise, L1 under Laplace noise (proofs above).
+
+        >>> task = Task(kind="variance", column="minutes", bounds=(0, 120))
+        >>> task.sensitivity_under("gaussian"), task.sensitivity_under("laplace")
+        (2.0, 2.25)
+        """
+        if law != "laplace":
+            return self.sensitivity
+        if self.unit == "party":
+            return 2.25 if self.kind == "variance" else 2.0
+        return {"mean": 1.0 if self.ends else 2.0, "variance": 3.0}.get(self.kind, 1.0)
+
+    def under(self, law: str) -> Task:
+        """The same question as it is best asked under noise of this law: a mean of records from both ends under Laplace noise."""
+        ends = law == "laplace" and self.kind == "mean" and self.unit == "record"
+        return self if ends == self.ends else self.model_copy(update={"ends": ends})
 
     def describe(self) -> str:
         """What is asked, in words.
@@ -384,6 +483,9 @@ class Task(Question):
             x = np.clip(np.array([row[0] for row in cells], dtype=np.float64), lo, hi)
             if self.unit == "record" and self.kind == "sum":
                 return np.clip(x / max(abs(lo), abs(hi)), -1.0, 1.0)[:, None]
+            if self.ends:
+                t = np.clip((x - lo) / (hi - lo), 0.0, 1.0)
+                return np.column_stack([t, 1.0 - t])
             z = np.clip((x - self._middle) / self._half, -1.0, 1.0)
             parts = [z, z * z][: 2 if self.kind == "variance" else 1]
             return np.column_stack([*parts, *([np.ones_like(z)] if self.unit == "record" else [])])
@@ -449,13 +551,19 @@ class Task(Question):
         if self.kind == "sum":
             assert self.bounds is not None
             return {"value": float(t[0]) * max(map(abs, self.bounds))}
-        records = float(t[-1])
-        least = max(1.0, _CERTAIN * noise)
+        records = float(t.sum()) if self.ends else float(t[-1])
+        least = max(1.0, _CERTAIN * noise * (math.sqrt(2) if self.ends else 1.0))
         if records < least:
             why = f"the noisy number of records, {records:.3g}, is below {least:.3g}: a quotient would say nothing"
             return {"value": None, "records": records, "why": why}
         if self.kind == "variance":
             return self._spread(float(t[0]) / records, float(t[1]) / records, noise / records) | {"records": records}
+        if self.ends:
+            assert self.bounds is not None
+            (lo, hi), share = self.bounds, float(t[0]) / records
+            f = min(max(share, 0.0), 1.0)
+            error = (hi - lo) * noise * math.sqrt((1 - f) ** 2 + f**2) / records
+            return {"value": lo + (hi - lo) * share, "records": records, "standard_error": error}
         return {"value": self._middle + self._half * float(t[0]) / records, "records": records}
 
     def _spread(self, first: float, second: float, noise: float) -> dict[str, Any]:
@@ -471,12 +579,14 @@ class Task(Question):
         """The RMSE of the answer (of each cell) for noise of this deviation in the total; None if it depends on the data.
 
         The error of a mean of `records` many records is (noise in Σz − z̄·noise in their number)/records to first order, so
-        at most √2·half·noise/records; given only if that number is.
+        at most √2·half·noise/records; from both ends at most 2·half·noise/records. Given only if that number is.
         """
         if not self.is_numeric:
             return noise
         if self.unit == "record":
             assert self.bounds is not None
+            if self.ends:
+                return None if records is None else 2 * self._half * noise / records
             if self.kind == "mean" and records is not None:
                 return math.sqrt(2) * self._half * noise / records
             return noise * max(map(abs, self.bounds)) if self.kind == "sum" else None

@@ -2,13 +2,13 @@
 
 **How good**, beside the two classical ways with the same promise, local DP and a trusted curator. All three are held to the
 study's (ε, δ). *Local DP*: every party publishes its own numbers with noise, so the noise of n parties adds up. *Trusted
-curator*: somebody sees everything and publishes the total with noise once. Gaussian noise first, as in the study; where another
-usual law needs less (Laplace noise for few numbers, randomized response for counts), that is said, too: a comparison that leaves
-out the better rival would flatter.
+curator*: somebody sees everything and publishes the total with noise once. Gaussian noise first; where another usual law errs less
+(Laplace noise for few numbers, randomized response for counts), that is said, too, and every error is compared with the best
+curator's: a comparison that leaves out the better rival would flatter. Each law has the question as it is best asked under it: a
+mean of records from both ends under Laplace noise (`Task.under`).
 
-**Noise** is the standard deviation in one coordinate of the total. Gaussian: Δ/μ(ε, δ), Δ in L2. Laplace: √2·Δ₁/ε, Δ₁ in L1,
-which is 2 for a number of a party in [−1, 1] and for a one-hot vector that changes, 1 for a record that is counted or a number in
-[−1, 1], 2 for a record of a mean, (z, 1). Randomized response: the mean over the cells of the estimate's variance.
+**Noise** is the standard deviation in one coordinate of the total. Gaussian: Δ/μ(ε, δ), Δ in L2. Laplace: √2·Δ₁/ε, Δ₁ in L1
+(`netdp.peers.study.task`). Randomized response: the mean over the cells of the estimate's variance.
 
 **Against whom** a study's ε holds: parties that look, or parties that do what they like; and what nothing in netdp prevents.
 
@@ -173,54 +173,73 @@ def comparison(study: Study) -> dict[str, Any]:
     """Rows of (way, law, noise, error, who must be trusted), and what to know about them, as plain values."""
     if study.task.kind == "train":
         return {"rows": [], "notes": _training(study)}
-    terms, n, own = study.privacy, study.n, study.noise()
-    gauss = noise_for(study.task.sensitivity, terms.epsilon, terms.delta)
-    rows = [("local DP", "Gaussian noise", gauss * math.sqrt(n), _NOBODY)]
-    rows += _other(study, "local DP", gauss * math.sqrt(n))
-    rows.append(("this study", study.settings.kind, own, _trusted(study)))
-    rows.append(("trusted curator", "Gaussian noise", gauss, _CURATOR))
-    rows += _other(study, "trusted curator", gauss)
+    n, own = study.n, study.noise()
+    curators = _classical(study, "trusted curator")
+    ours = ("this study", _kind_words(study), own, study.task, _trusted(study))
+    rows = [*_classical(study, "local DP"), ours, *curators]
+    best = min(_size(task, noise, n) for _, _, noise, task, _ in curators)
     return {
         "rows": [
             {
                 "way": way,
                 "law": law,
                 "noise": noise,
-                "error": _error(study, noise),
-                "times": noise / gauss,
+                "error": _error(task, noise, n),
+                "times": _size(task, noise, n) / best,
                 "trust": trust,
             }
-            for way, law, noise, trust in rows
+            for way, law, noise, task, trust in rows
         ],
         "notes": _notes(study),
     }
 
 
-def _error(study: Study, noise: float) -> str:
-    """The error of the answer in words; in multiples of 1/N where it depends on the number of records."""
-    exact = study.task.error(noise, study.n)
+def _kind_words(study: Study) -> str:
+    """What is run, and under which law of noise where that is not the Gaussian."""
+    law = getattr(study.settings, "law", "gaussian")
+    return study.settings.kind if law == "gaussian" else f"{study.settings.kind}, {law.title()} noise"
+
+
+def error_words(study: Study) -> str:
+    """The error of a study's answer in words; in multiples of 1/N, N the number of records, where it depends on that."""
+    return _error(study.task, study.noise(), study.n) or f"{figure(study.noise())} in a coordinate of the total"
+
+
+def _error(task: Any, noise: float, n: int) -> str:
+    exact = task.error(noise, n)
     if exact is not None:
         return figure(exact)
-    scaled = study.task.error(noise, study.n, records=1)
+    scaled = task.error(noise, n, records=1)
     return "" if scaled is None else f"up to {figure(scaled)}/N"
 
 
-def _other(study: Study, way: str, gauss: float) -> list[tuple[str, str, float, str]]:
-    """The same way with another usual law of noise, if it needs less than the Gaussian."""
-    task, epsilon, n = study.task, study.privacy.epsilon, study.n
-    found: list[tuple[str, float]] = []
-    reach = {("sum", "party"): 2, ("mean", "party"): 2, ("sum", "record"): 1, ("mean", "record"): 2}
-    length = reach.get((task.kind, task.unit)) if task.is_numeric else (2 if task.unit == "party" else 1)
-    if length is not None:
-        found.append(("Laplace noise", math.sqrt(2) * length / epsilon * (math.sqrt(n) if way == "local DP" else 1)))
+def _size(task: Any, noise: float, n: int) -> float:
+    """The error as a number that ways can be compared by: of the answer, for one record, or of a coordinate of the total."""
+    error = task.error(noise, n, records=1)
+    return noise if error is None else float(error)
+
+
+def _classical(study: Study, way: str) -> list[tuple[str, str, float, Any, str]]:
+    """A classical way under Gaussian noise, and under the usual law that errs least, if that is less: with its own question."""
+    from netdp.peers.study.task import Task
+
+    task, terms, n = study.task, study.privacy, study.n
+    times, trust = (math.sqrt(n), _NOBODY) if way == "local DP" else (1.0, _CURATOR)
+    gauss = noise_for(task.sensitivity, terms.epsilon, terms.delta) * times
+    rows = [(way, "Gaussian noise", gauss, task, trust)]
+    if not isinstance(task, Task):
+        return rows
+    asked = task.under("laplace")
+    rows.append(
+        (way, "Laplace noise", math.sqrt(2) * asked.sensitivity_under("laplace") / terms.epsilon * times, asked, trust)
+    )
     if way == "local DP" and not task.is_numeric and task.unit == "party":
         from netdp.mechanisms.responses import better_response
 
-        error = better_response(task.dimension, epsilon).squared_error(n)
-        found.append(("randomized response", n * math.sqrt(error / task.dimension)))
-    law, noise = min(found, key=lambda one: one[1], default=("", math.inf))
-    trust = _NOBODY if way == "local DP" else _CURATOR
-    return [(way, law, noise, trust)] if noise < gauss else []
+        error = better_response(task.dimension, terms.epsilon).squared_error(n)
+        rows.append((way, "randomized response", n * math.sqrt(error / task.dimension), task, trust))
+    best = min(rows, key=lambda row: _size(row[3], row[2], n))
+    return rows[:1] if best is rows[0] else [rows[0], best]
 
 
 def _trusted(study: Study) -> str:
@@ -248,7 +267,11 @@ def _notes(study: Study) -> list[str]:
             f"The study's noise also pays for {', '.join(one for one in extra if one)}; the other ways are stated for one "
             "publication."
         )
-    if study.task.dimension <= _FEW and study.task.kind != "scaling":
+    if (
+        study.task.dimension <= _FEW
+        and study.task.kind != "scaling"
+        and getattr(study.settings, "law", "") != "laplace"
+    ):
         out.append(
             "For so few numbers other laws than the Gaussian may need less noise; the Gaussian pays off with more numbers, "
             "more "

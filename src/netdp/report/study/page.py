@@ -98,7 +98,7 @@ def _accuracy(said: Facts) -> dict[str, Any]:
         [row["way"], row["law"], row["error"], figure(row["times"]), row["trust"]] for row in said["accuracy"]["rows"]
     ]
     marked = [i for i, row in enumerate(rows) if row[0] == "this study"]
-    return _filled(["Way", "By", title, "Noise, in a curator's", "Who must be trusted"], rows, {2, 3}) | {
+    return _filled(["Way", "By", title, "Error, in the best curator's", "Who must be trusted"], rows, {2, 3}) | {
         "marked": marked
     }
 
