@@ -279,7 +279,7 @@ class Plot(trials.Trial):
         assert len(found.roster) >= self.study.smallest_roster
 
     def _one_sum(self, said):
-        """At most one set is sealed in an attempt, honest reveals are for it alone, and no honest party's b and s are both known."""
+        """At most one set is sealed in an attempt, honest reveals are for it alone, and nobody honest has both b and s known."""
         attempts = {key.attempt for key in said}
         t, charged = self.study.running.threshold, Counter()
         for attempt in sorted(attempts):
@@ -290,9 +290,9 @@ class Plot(trials.Trial):
                     for body in bodies:
                         words[key.index, body].add(key.author)
             for (_, body), authors in words.items():
-                if len(authors | self.liars) >= t and authors - self.liars:
-                    if len(authors - self.liars) + self.colluders >= t:
-                        sealed.add(body)
+                honest = len(authors - self.liars)
+                if honest and len(authors | self.liars) >= t and honest + self.colluders >= t:
+                    sealed.add(body)
             assert len(sealed) <= 1, f"two seals in attempt {attempt}"
             revealed = {
                 key.author: body for key, bodies in said.items() for body in bodies

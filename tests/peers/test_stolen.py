@@ -123,7 +123,7 @@ class Theft:
         return set(self.values(noisy, secrets.noise, place_of(self.study.hash, 1, ())))
 
     def from_all_folders(self, u):
-        """One party's own number, with its noise, from the shares in everybody's home and those that were revealed; if that is enough."""
+        """One party's own number and noise, from the shares in everybody's home and those revealed; if that is enough."""
         (where, read), held = self.dealings(), {Kind.MASK: {}, Kind.PADS: {}}
         for v in range(self.n):
             revealed = self.said[Key(ItemKind.REVEAL, 1, v)]
@@ -186,7 +186,9 @@ def test_no_file_of_any_home_holds_a_secret_of_the_attempt(end):
             for v in range(theft.n):
                 share = read[u].open_share(where, v, theft.trial.drawn[v, 1].private_key)
                 wanted[f"share of p{v}"] = scalar_bytes(share.s)
-            found = {(name, what) for name, body in content.items() for what, secret in wanted.items() if secret in body}
+            found = {
+                (name, what) for name, body in content.items() for what, secret in wanted.items() if secret in body
+            }
             assert not found, f"of p{u}: {found}"
 
 

@@ -74,7 +74,7 @@ class UpResult:
     @cached_property
     def evidence(self) -> list[dict[str, Any]]:
         """Proofs that somebody signed two different things, each once, whoever found it."""
-        found = {}
+        found: dict[tuple[Any, ...], dict[str, Any]] = {}
         for told in self.outcomes.values():
             for one in told.get("evidence", ()):
                 found.setdefault((one["party"], one["kind"], one["attempt"], one["index"]), one)

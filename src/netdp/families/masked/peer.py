@@ -821,7 +821,7 @@ class MaskedRunning(Kind):
 
 
 MOST_DEALT = 200
-"""Beyond so many parties, in which everybody deals shares to everybody, a study is planned with attempts unless it states a threshold."""
+"""Among more parties, everybody dealing shares to everybody, a study is planned with attempts unless it states a threshold."""
 
 
 def _threshold_for(wish: Wish, spread: str) -> int | None:

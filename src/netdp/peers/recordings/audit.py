@@ -194,6 +194,6 @@ def audit_in_simulation(
 
 
 def _coalition(study: Study) -> int:
-    """How many pool what they see by default: as many as are planned for; more, if that is one, unless a threshold allows no more."""
+    """How many pool what they see by default: those planned for, or the usual two if that is one and no threshold is set."""
     planned = study.privacy.colluders
     return planned if planned > 1 or study.running.threshold is not None else _USUAL

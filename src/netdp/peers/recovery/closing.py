@@ -184,7 +184,7 @@ class Closing(Spread):
                 self._ballot.lied(key.author)
 
     def _doubts(self, held: Mapping[Key, Item], moment: Moment) -> list[Key]:
-        """Keys under which others may hold something else: where a word names another contribution than we hold, or lacks its certificate.
+        """Keys under which others may hold something else: a word names another contribution than ours, or lacks its certificate.
 
         Somebody who lies may have told them and us two things, and without the proof neither could follow the other.
         """

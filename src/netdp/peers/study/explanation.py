@@ -282,14 +282,14 @@ def _opened_together(said: dict[str, Any]) -> str:
     n, t, c, a = len(said["parties"]), said["threshold"], said["promised"]["colluders"], said["absent"]
     away = f"Up to {a} may be missing, at the start or later" if a else "All must hand in their numbers"
     out = [
-        f"{'One attempt: a' if said['attempts'] == 1 else 'A'} party publishes {_times(said['attempts'])}. {away}; every number above "
-        f"holds whoever is missing, for never fewer than {said['smallest_roster']} are added up.",
+        f"{'One attempt: a' if said['attempts'] == 1 else 'A'} party publishes {_times(said['attempts'])}. {away}; every number "
+        f"above holds whoever is missing, for never fewer than {said['smallest_roster']} are added up.",
         f"Any {t} of the {n} parties open the sum together, of one set of parties, once.",
     ]
     if said["fair"]:
         out.append(
-            f"That is fair: the {n - c - a} honest parties that stay are enough. Who withholds its shares cannot keep the answer from "
-            "the others; who withholds its numbers gets nothing alone."
+            f"That is fair: the {n - c - a} honest parties that stay are enough. Who withholds its shares cannot keep the answer "
+            "from the others; who withholds its numbers gets nothing alone."
         )
     else:
         out.append(
