@@ -74,7 +74,7 @@ learnings = Table("how it learns", "does not learn", part="learn")
 
 
 @dataclass(frozen=True)
-class Choice:
+class Trial:
     """One way to learn that was looked at: the calibrated protocol and its predicted excess risk."""
 
     protocol: Protocol
@@ -100,7 +100,7 @@ class LearningPlan:
     epsilon: float
     delta: float
     average: str
-    tried: tuple[Choice, ...]
+    tried: tuple[Trial, ...]
 
     def __str__(self) -> str:
         what = "the last model" if self.average == "last" else "the average of the models along the way"
@@ -168,9 +168,9 @@ def plan_learning(
     kept = average or (way.average if curved == "convex" else "last")
     unit = way.unit(draft)
     longest = way.most if most is None else count("most", most)
-    tried: dict[tuple[int, int], Choice] = {}
+    tried: dict[tuple[int, int], Trial] = {}
 
-    def look(length: int, rounds: int) -> Choice:
+    def look(length: int, rounds: int) -> Trial:
         place = (min(max(length, 1), longest), rounds)
         if place not in tried:
             sized = way.sized(draft, place[0] * unit, rounds, 0.5 / smoothness)
@@ -189,13 +189,13 @@ def plan_learning(
     return LearningPlan(best.protocol, best.risk, float(epsilon), float(delta), kept, tuple(tried.values()))
 
 
-def _best_step(protocol: Any, known: tuple[Landscape, ...], average: str, shape: str) -> Choice:
+def _best_step(protocol: Any, known: tuple[Landscape, ...], average: str, shape: str) -> Trial:
     longest = -math.log(max(landscape.smoothness for landscape in known))
 
-    def at(place: float) -> Choice:
+    def at(place: float) -> Trial:
         stepped = protocol.replace(step=math.exp(min(place, longest)))
         risks = [expected_error(stepped, landscape, average=average, shape=shape) for landscape in known]
-        return Choice(stepped, min(risks, key=lambda risk: risk.total))  # type: ignore[arg-type]
+        return Trial(stepped, min(risks, key=lambda risk: risk.total))  # type: ignore[arg-type]
 
     places = [longest - 12.0 * i / (_STEPS - 1) for i in range(_STEPS)]
     best = min((at(place) for place in places), key=lambda choice: choice.risk.total)

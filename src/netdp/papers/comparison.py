@@ -2,7 +2,7 @@
 
     Comparison = what is compared, the document's words, our curves, a rule ──► agrees or not
 
-A `Rule` is inert and can be asked again about other curves. That is how the tests know that a tolerance is worth
+A `Standard` is inert and can be asked again about other curves. That is how the tests know that a tolerance is worth
 something: `wrong` gives every comparison curves that are too large, too small, reversed, bent or exchanged, and the rule must
 refuse some of them for each curve that it is said to look at.
 
@@ -40,7 +40,7 @@ class Basis(StrEnum):
         return self is not Basis.CODE
 
 
-class Rule(Protocol):
+class Standard(Protocol):
     """What has to be true of our curves."""
 
     def holds(self, curves: Curves) -> bool:
@@ -351,7 +351,7 @@ class Comparison:
     says: str
     """The document's words or number, with the place if it is not the figure itself."""
     ours: Curves
-    rule: Rule
+    rule: Standard
     basis: Basis = Basis.STATED
     erratum: str = ""
     """Which erratum explains it if it does not come out."""

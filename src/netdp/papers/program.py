@@ -47,7 +47,7 @@ def sigma(place: str, epsilon: float, n: int, steps: int) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Trained:
+class ProgramRun:
     """After every so many steps: accuracy on the test rows and the mean logistic loss over all users' rows."""
 
     iterations: IntArray
@@ -65,7 +65,7 @@ def run(
     *,
     cap: float | None = None,
     every: int | None = None,
-) -> Trained:
+) -> ProgramRun:
     """One run of the program from θ = 0; `cap` replaces 1.25·T/n contributions."""
     rows, tests = with_intercept(data.X), with_intercept(test.X)
     most = np.inf if place == "central" else CAP * steps / data.n if cap is None else cap
@@ -85,7 +85,7 @@ def run(
         objective = (data.weight * np.logaddexp(0.0, -data.y * (rows @ model))).sum(axis=1).mean()
         seen.append((float(right.mean()), float(objective)))
     accuracy, objectives = np.array(seen).T
-    return Trained(marks, accuracy, objectives)
+    return ProgramRun(marks, accuracy, objectives)
 
 
 def with_intercept(rows: FloatArray) -> FloatArray:

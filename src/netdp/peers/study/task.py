@@ -71,7 +71,7 @@ def _nested(given: Any) -> Any:
     return (tuple(given),) if flat else given
 
 
-class Limit(NamedTuple):
+class Inequality(NamedTuple):
     """low ≤ weights·x ≤ high, for the numbers x that one party adds."""
 
     weights: tuple[float, ...]
@@ -111,7 +111,7 @@ class Question(Strict):
         return False
 
     @property
-    def limits(self) -> tuple[Limit, ...]:
+    def limits(self) -> tuple[Inequality, ...]:
         """What else the numbers of every honest party obey, rounding included; whatever breaks it is no sum of theirs."""
         return ()
 
@@ -337,25 +337,30 @@ class Task(Question):
         return not self.is_numeric or self.ends
 
     @property
-    def limits(self) -> tuple[Limit, ...]:
+    def limits(self) -> tuple[Inequality, ...]:
         """What else the numbers of every honest party obey.
 
         Rounding is monotone and keeps 0 and ±1, so |z| ≤ 1 and 0 ≤ z² ≤ 1 hold of the rounded records too.
 
         >>> Task(kind="mean", column="minutes", bounds=(0, 120), unit="record", max_records=9).limits[0]
-        Limit(weights=(1.0, 1.0), low=0.0, high=inf)
+        Inequality(weights=(1.0, 1.0), low=0.0, high=inf)
         """
         if not self.is_numeric:
-            return (Limit((1.0,) * self.dimension, 1.0 if self.unit == "party" else 0.0, self.reach),)
+            return (Inequality((1.0,) * self.dimension, 1.0 if self.unit == "party" else 0.0, self.reach),)
         if self.unit == "party":
-            return (Limit((0.0, 1.0)),) if self.kind == "variance" else ()
+            return (Inequality((0.0, 1.0)),) if self.kind == "variance" else ()
         if self.kind == "sum":
             assert self.bounds is not None
             lo, hi = self.bounds
-            return (Limit((1.0,)),) if lo >= 0 else (Limit((-1.0,)),) if hi <= 0 else ()
+            return (Inequality((1.0,)),) if lo >= 0 else (Inequality((-1.0,)),) if hi <= 0 else ()
         if self.kind == "variance":
-            return (Limit((1.0, 0.0, 1.0)), Limit((-1.0, 0.0, 1.0)), Limit((0.0, 1.0, 0.0)), Limit((0.0, -1.0, 1.0)))
-        return () if self.ends else (Limit((1.0, 1.0)), Limit((-1.0, 1.0)))
+            signs = (1.0, -1.0)
+            return (
+                *(Inequality((s, 0.0, 1.0)) for s in signs),
+                Inequality((0.0, 1.0, 0.0)),
+                Inequality((0.0, -1.0, 1.0)),
+            )
+        return () if self.ends else (Inequality((1.0, 1.0)), Inequality((-1.0, 1.0)))
 
     @property
     def sensitivity(self) -> float:
