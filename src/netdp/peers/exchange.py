@@ -64,6 +64,9 @@ PUBLISHED = (ItemKind.CONTRIBUTION, ItemKind.STEP, *RECOVERY)
 _READ_ONCE = frozenset((ItemKind.VOTE, ItemKind.CONTRIBUTION, *RECOVERY))
 """What is kept as long as the party lives, and read by what opens a sum."""
 
+_MANY = frozenset((ItemKind.VOTE, ItemKind.ANSWER, *RECOVERY))
+"""What all say to all in a sum that survives dropouts; who got it from whom is of no matter."""
+
 OWN_STEP = 1 << 20
 """Bytes: an own step that is no larger is sent without asking. Nobody else can have it, and everybody waits for it."""
 
@@ -101,6 +104,8 @@ class Neighbour:
     """Of the wire, agreed on with the Hello."""
     knows: set[Key] = field(default_factory=set)
     pulled: set[Key] = field(default_factory=set)
+    same: set[Key] = field(default_factory=set)
+    """Under which keys it has sent what was here already: what is here need not be sent to it."""
     complaints: int = 0
 
 
@@ -202,6 +207,13 @@ class Exchange:
                 else:
                     self._offer(peer, item)
 
+    def is_superfluous(self, peer: int, message: Message) -> bool:
+        """Whether a neighbour has sent us just this since it was to be sent to it."""
+        if not isinstance(message, Item) or message.key.kind not in _MANY:
+            return False
+        link, here = self.links.get(peer), self.held.get(message.key)
+        return link is not None and message.key in link.same and here is not None and here.body == message.body
+
     def show(self, key: Key) -> None:
         """To everybody who has said hello, though they may have it."""
         if (item := self.held.get(key)) is not None:
@@ -279,6 +291,7 @@ class Exchange:
             for link in self.links.values():
                 link.knows.discard(key)
                 link.pulled.discard(key)
+                link.same.discard(key)
             for waiting in self._later.values():
                 waiting.pop(key, None)
 

@@ -141,8 +141,8 @@ class Party:
         self._at(now)
         self._exchange.unlink(peer, now)
 
-    def received(self, peer: int, messages: list[Message], now: float) -> None:
-        """Something arrived from a neighbour."""
+    def received(self, peer: int, messages: list[Message], now: float, *, more: bool = False) -> None:
+        """Something arrived from a neighbour; if more has arrived, `advance` is to be called after it."""
         self._at(now)
         # What a neighbour holds in our name comes first: we must not contribute before we have seen it.
         for message in sorted(messages, key=self._later):
@@ -156,8 +156,13 @@ class Party:
                 self.taken += 1
             except InvalidValue as problem:
                 self._reject(peer, problem)
-        if peer in self._exchange.links:
+        if peer in self._exchange.links and not more:
             self._advance()
+
+    def advance(self, now: float) -> None:
+        """Do what follows from all that was received."""
+        self._at(now)
+        self._advance()
 
     def unreadable(self, peer: int, size: int, problem: InvalidValue, now: float) -> None:
         """Something arrived from a neighbour that is no message."""
@@ -205,6 +210,10 @@ class Party:
     def outbox(self) -> list[tuple[int, Message]]:
         """What to send to whom, in this order; forgotten here once it is taken."""
         return self._exchange.outbox()
+
+    def is_superfluous(self, peer: int, message: Message) -> bool:
+        """Whether something that was to be sent to a neighbour need not be sent any more."""
+        return self._exchange.is_superfluous(peer, message)
 
     def work(self) -> Callable[[], Any] | None:
         """Something long that is to be computed, if there is: once, in any thread; then `worked` wants what it gave."""
@@ -487,6 +496,8 @@ class Party:
         if held is not None:
             if held.body != item.body and key.kind != ItemKind.PROOF:
                 self._take_second(peer, held, item)
+            elif key.kind.is_signed:
+                self._exchange.links[peer].same.add(key)
             return False
         too_long = len(item.body) > self.terms.longest.get(key.kind, -1)
         if not self._plausible(key) or too_long or not self.terms.fits(item):
