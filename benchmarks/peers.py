@@ -388,6 +388,7 @@ def timed_party(home: str, study: str, data: str, events: Any, record: str | Non
             for event in ("listening", "outcome"):
                 if event not in when and told.startswith(f'{{"event": "{event}"'.encode()):
                     when[event], when[f"{event} cpu"] = time.monotonic(), time.process_time()
+                    when[f"{event} thread"] = time.thread_time()
                     if event == "outcome":
                         events.send_bytes(dumps({"event": "note", "text": "when " + dumps(when)}).encode())
             events.send_bytes(told)

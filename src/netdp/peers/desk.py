@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from netdp.peers.identity import Card, Identity
     from netdp.peers.ledger.store import Store
     from netdp.peers.recovery.dealing import AttemptSecrets
-    from netdp.peers.recovery.opening import Opening
+    from netdp.peers.recovery.opening import Dealings, Opening
     from netdp.peers.spread import Spread
     from netdp.peers.study.study import Study
     from netdp.peers.terms import Roster
@@ -236,6 +236,16 @@ class Desk:
         assert threshold is not None
         opening = self._openings[attempt] = Opening(self, attempt, members, threshold)
         return opening
+
+    def dealings(self, attempt: int, members: Roster) -> Dealings:
+        """What these members deal in an attempt: read and checked once, also where this party takes part itself."""
+        from netdp.peers.recovery.opening import Dealings
+
+        opening, threshold = self._openings.get(attempt), self.study.running.threshold
+        if opening is not None and opening.members == members:
+            return opening.dealings
+        assert threshold is not None
+        return Dealings(self.study.hash, attempt, members, threshold)
 
     def masks(self, attempt: int, columns: int, modulus: int) -> npt.NDArray[np.uint64]:
         """What hides a contribution to an attempt, where shares are dealt: its own mask, and its pads with all other members."""

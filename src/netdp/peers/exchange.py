@@ -61,8 +61,38 @@ RECOVERY = (
 PUBLISHED = (ItemKind.CONTRIBUTION, ItemKind.STEP, *RECOVERY)
 """What must never be said in two ways: it follows from a party's data, or others rest their safety on it."""
 
+_READ_ONCE = frozenset((ItemKind.VOTE, ItemKind.CONTRIBUTION, *RECOVERY))
+"""What is kept as long as the party lives, and read by what opens a sum."""
+
+_MANY = frozenset((ItemKind.VOTE, ItemKind.ANSWER, *RECOVERY))
+"""What all say to all in a sum that survives dropouts; who got it from whom is of no matter."""
+
 OWN_STEP = 1 << 20
 """Bytes: an own step that is no larger is sent without asking. Nobody else can have it, and everybody waits for it."""
+
+
+class Items(dict[Key, Item]):
+    """What a party holds, by key; and what belongs to an attempt also in the order in which it came, to be read as it comes.
+
+    >>> held, vote = Items(), Item(Key(ItemKind.VOTE, 1, 0), b"")
+    >>> held.keep(vote)
+    >>> held.since(1, 0) == [vote], held.since(1, 1), held.since(2, 0)
+    (True, [], [])
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._came: dict[int, list[Item]] = defaultdict(list)
+
+    def keep(self, item: Item) -> None:
+        """Hold an item under its key."""
+        self[item.key] = item
+        if item.key.kind in _READ_ONCE:
+            self._came[item.key.attempt].append(item)
+
+    def since(self, attempt: int, read: int) -> list[Item]:
+        """Of an attempt, votes, contributions and all that opens its sum: what came after so many of them."""
+        return self._came[attempt][read:] if attempt in self._came else []
 
 
 @dataclass
@@ -74,6 +104,8 @@ class Neighbour:
     """Of the wire, agreed on with the Hello."""
     knows: set[Key] = field(default_factory=set)
     pulled: set[Key] = field(default_factory=set)
+    same: set[Key] = field(default_factory=set)
+    """Under which keys it has sent what was here already: what is here need not be sent to it."""
     complaints: int = 0
 
 
@@ -89,7 +121,7 @@ class Exchange:
         me: int = -1,
         patient: bool = False,
     ) -> None:
-        self.held: dict[Key, Item] = {}
+        self.held = Items()
         self.links: dict[int, Neighbour] = {}
         self.addressed: dict[int, dict[Key, Item]] = defaultdict(dict)
         self.sent: set[tuple[int, int, int]] = set()
@@ -175,6 +207,13 @@ class Exchange:
                 else:
                     self._offer(peer, item)
 
+    def is_superfluous(self, peer: int, message: Message) -> bool:
+        """Whether a neighbour has sent us just this since it was to be sent to it."""
+        if not isinstance(message, Item) or message.key.kind not in _MANY:
+            return False
+        link, here = self.links.get(peer), self.held.get(message.key)
+        return link is not None and message.key in link.same and here is not None and here.body == message.body
+
     def show(self, key: Key) -> None:
         """To everybody who has said hello, though they may have it."""
         if (item := self.held.get(key)) is not None:
@@ -252,6 +291,7 @@ class Exchange:
             for link in self.links.values():
                 link.knows.discard(key)
                 link.pulled.discard(key)
+                link.same.discard(key)
             for waiting in self._later.values():
                 waiting.pop(key, None)
 

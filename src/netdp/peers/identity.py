@@ -46,7 +46,7 @@ import stat
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from cryptography import x509
@@ -146,10 +146,14 @@ class Card:
             ) from None
         _check_certificate(self.name, self.certificate)
 
+    @cached_property
+    def _verifier(self) -> Ed25519PublicKey:
+        return Ed25519PublicKey.from_public_bytes(self.signing)
+
     def verify(self, message: bytes, signature: bytes) -> bool:
         """Whether this party signed the message."""
         try:
-            Ed25519PublicKey.from_public_bytes(self.signing).verify(signature, message)
+            self._verifier.verify(signature, message)
         except (InvalidSignature, ValueError):
             return False
         return True

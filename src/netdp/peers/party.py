@@ -97,6 +97,8 @@ class Party:
         self._held = self._exchange.held
         self._tokens: dict[int, Key] = {}
         self._votes: dict[int, dict[int, Roster]] = defaultdict(dict)
+        self._cast: dict[int, dict[bytes, set[int]]] = defaultdict(lambda: defaultdict(set))
+        """Of an attempt, who voted for what, also who voted for several things."""
         self._sealed: dict[int, Roster] = {}
         self._spreads: dict[int, Spread] = {}
         self._mine: dict[int, Item] = {}
@@ -139,8 +141,8 @@ class Party:
         self._at(now)
         self._exchange.unlink(peer, now)
 
-    def received(self, peer: int, messages: list[Message], now: float) -> None:
-        """Something arrived from a neighbour."""
+    def received(self, peer: int, messages: list[Message], now: float, *, more: bool = False) -> None:
+        """Something arrived from a neighbour; if more has arrived, `advance` is to be called after it."""
         self._at(now)
         # What a neighbour holds in our name comes first: we must not contribute before we have seen it.
         for message in sorted(messages, key=self._later):
@@ -154,8 +156,13 @@ class Party:
                 self.taken += 1
             except InvalidValue as problem:
                 self._reject(peer, problem)
-        if peer in self._exchange.links:
+        if peer in self._exchange.links and not more:
             self._advance()
+
+    def advance(self, now: float) -> None:
+        """Do what follows from all that was received."""
+        self._at(now)
+        self._advance()
 
     def unreadable(self, peer: int, size: int, problem: InvalidValue, now: float) -> None:
         """Something arrived from a neighbour that is no message."""
@@ -203,6 +210,10 @@ class Party:
     def outbox(self) -> list[tuple[int, Message]]:
         """What to send to whom, in this order; forgotten here once it is taken."""
         return self._exchange.outbox()
+
+    def is_superfluous(self, peer: int, message: Message) -> bool:
+        """Whether something that was to be sent to a neighbour need not be sent any more."""
+        return self._exchange.is_superfluous(peer, message)
 
     def work(self) -> Callable[[], Any] | None:
         """Something long that is to be computed, if there is: once, in any thread; then `worked` wants what it gave."""
@@ -314,7 +325,7 @@ class Party:
             return [u for u in self.terms.neighbours if u not in self._done]
         votes, spread = self._votes[self.attempt], self._spreads.get(self.attempt)
         if spread is None and (opening := self._openings.get(self.attempt)) is not None:
-            return [u for u in opening.missing(self._held) if u != self.me]
+            return [u for u in opening.missing() if u != self.me]
         if spread is None:
             wanted = votes.get(self.me, tuple(range(self.terms.n)))
             return [u for u in wanted if votes.get(u) != wanted]
@@ -485,6 +496,8 @@ class Party:
         if held is not None:
             if held.body != item.body and key.kind != ItemKind.PROOF:
                 self._take_second(peer, held, item)
+            elif key.kind.is_signed:
+                self._exchange.links[peer].same.add(key)
             return False
         too_long = len(item.body) > self.terms.longest.get(key.kind, -1)
         if not self._plausible(key) or too_long or not self.terms.fits(item):
@@ -547,6 +560,10 @@ class Party:
             self._keep_evidence(Evidence(held, item))
             if self.terms.deals and self._is_needed(item):
                 self._second[key].append(item)
+                if (
+                    key.kind == ItemKind.VOTE
+                ):  # who says two things says them all: what the others voted for is sealed, or not
+                    self._cast[key.attempt][item.body].add(key.author)
         elif key.author != peer:
             raise Rejected(Reason.LINK, Sentence.WRONG_LINK(what=self._called(key), peer=self.terms.name(peer)))
         raise Rejected(Reason.SECOND, Sentence.SECOND(what=what))
@@ -594,12 +611,13 @@ class Party:
             if old is not None:
                 self._held.pop(old, None)
             self._tokens[key.author] = key
-        self._held[key] = item
+        self._held.keep(item)
         if key.kind == ItemKind.KEYS and key.author == self.me and key.attempt not in self._openings:
             self._open(key.attempt, roster_of(item.body[KEY_SIZE:]))
         if key.kind == ItemKind.VOTE:
             roster, self._named[key.attempt][key.author] = vote_of(item.body, self.terms.deals)
             self._votes[key.attempt][key.author] = roster
+            self._cast[key.attempt][item.body].add(key.author)
         if key.kind in (ItemKind.VOTE, ItemKind.KEYS):
             if key.author == self.me:
                 self.attempt = max(self.attempt, key.attempt)
@@ -650,14 +668,11 @@ class Party:
             votes = self._votes[attempt]
             if attempt in self._sealed or len(votes) < self.terms.fewest:  # no roster is smaller
                 continue
-            cast = {(u, roster, self._named[attempt].get(u, b"")) for u, roster in votes.items()}
-            for (
-                u
-            ) in votes:  # who says two things says them all: what the others voted for is sealed, or not, for everybody
-                seconds = self._second.get(Key(ItemKind.VOTE, attempt, u), ())
-                cast |= {(u, *vote_of(item.body, self.terms.deals)) for item in seconds}
-            counts = Counter((roster, named) for u, roster, named in cast if u in roster)
-            complete = [roster for (roster, _), count in counts.items() if count == len(roster)]
+            complete = []
+            for body, voters in self._cast[attempt].items():
+                roster, _ = vote_of(body, self.terms.deals)
+                if len(voters) >= len(roster) and voters.issuperset(roster):
+                    complete.append(roster)
             if not complete:
                 continue
             mine = votes.get(self.me)
@@ -753,7 +768,7 @@ class Party:
         for u in sorted(opening.dealings.bad):
             alike = u in opening.dealings.alike
             self._blame(self.attempt, u, Sentence.SAME_DEALING if alike else Sentence.BAD_DEALING)
-        self._exchange.want(opening.doubts(self._held), DOUBTS)
+        self._exchange.want(opening.doubts(), DOUBTS)
         self._seal()
 
     def _go_on_after(self, attempt: int) -> None:
@@ -806,14 +821,15 @@ class Party:
             self._listening = True
             self.deadline = self._now + 2 * self.terms.patience
             return
+        opening.take(self._held)
         for u in sorted(opening.accused):
             self._blame(attempt, u, Sentence.NOT_DEFENDED)
-        strangers = self._strangers[attempt] = opening.strangers(self._held)
+        strangers = self._strangers[attempt] = opening.strangers()
         if (
             attempt > 1
         ):  # two honest parties may find others there, if somebody came at the last moment; but not for ever
             strangers = strangers & self._strangers.get(attempt - 1, set())
-        there = opening.there(self._held, self.evidence)
+        there = opening.there(self.evidence)
         self._follow(attempt, tuple(u for u in there if u not in strangers))
 
     def _follow(self, attempt: int, there: Roster) -> None:

@@ -41,8 +41,10 @@ from .party import Party
 from .trace import Trace
 from .transport.base import Clock, Limits, RealClock, Receiver, Transport
 
-GATHER = 0.01
-"""Seconds that messages which are not urgent wait for others to the same neighbour; more with many parties."""
+GATHER, LONGEST_GATHER = 0.01, 0.05
+"""Seconds that messages which are not urgent wait for others to the same neighbour: among few parties, and among many."""
+FEW = 16
+"""So many parties are few: what all say to all on the way of a sum that survives dropouts is urgent among them."""
 FRAME = 1 << 20
 """Bytes after which a frame is full; a larger item travels alone."""
 LONG = 10_000
@@ -100,7 +102,8 @@ class Peer:
         desk = self._desk = Desk(identity, study, store, rows)
         self.me = desk.me
         terms = Terms(study, self.me)
-        self._gather = GATHER if study.n <= 64 else 5 * GATHER
+        self._gather = min(GATHER * max(1.0, study.n / FEW), LONGEST_GATHER)
+        self._untended = False
         self._every = EVERY * max(1.0, study.n / 20)
         self._links: dict[int, _Link] = {}
         self._changed = asyncio.Event()
@@ -148,7 +151,14 @@ class Peer:
             self.meter.frame("in", len(frame), messages)
             if self._trace is not None:
                 self._trace.moved("received", self.study.everybody[peer], messages)
-            self._do(lambda: self.party.received(peer, messages, self._clock.time()))
+            several = self.party.terms.deals  # many frames come at once: what is done follows from all of them
+            self._do(lambda: self.party.received(peer, messages, self._clock.time(), more=several))
+            if several:
+                self._untended = True
+                await asyncio.sleep(0)
+                if self._untended:
+                    self._untended = False
+                    self._do(lambda: self.party.advance(self._clock.time()))
         while (wait := self._unread_until.get(peer, 0.0) - self._clock.time()) > 0 and not self._over.is_set():
             # its next frame is not read before: it fills its own end of the link, and nothing here
             with contextlib.suppress(TimeoutError):
@@ -240,7 +250,7 @@ class Peer:
             if link is not None:
                 link.waiting.append(message)
                 link.something.set()
-                if _is_urgent(message) or self._is_awaited(to, message):
+                if _is_urgent(message, self.study.n <= FEW) or self._is_awaited(to, message):
                     link.urgent.set()
         for peer, reason in self.party.refusals:
             self._report({"event": "refused", "peer": self.study.everybody[peer], "reason": reason})
@@ -295,16 +305,20 @@ class Peer:
                 await link.something.wait()
                 if not link.urgent.is_set():
                     with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(link.urgent.wait(), self._gather)
+                        async with asyncio.timeout(self._gather):
+                            await link.urgent.wait()
                 batch: list[Message] = []
                 size = 0
                 while link.waiting and (not batch or size + _size(link.waiting[0]) <= FRAME):
                     message = link.waiting.popleft()
-                    size += _size(message)
-                    batch.append(message)
+                    if not self.party.is_superfluous(peer, message):
+                        size += _size(message)
+                        batch.append(message)
                 if not link.waiting:
                     link.something.clear()
                     link.urgent.clear()
+                if not batch:
+                    continue
                 frame = encode(batch)
                 self.meter.frame("out", len(frame), batch)
                 if self._trace is not None:
@@ -530,9 +544,11 @@ def _private(path: Path) -> Any:
         ) from None
 
 
-def _is_urgent(message: Message) -> bool:
+def _is_urgent(message: Message, few: bool = True) -> bool:
     """Whether somebody waits for just this message."""
     if isinstance(message, Item):
+        if message.key.kind >= ItemKind.KEYS:
+            return few
         return message.key.kind not in (ItemKind.VOTE, ItemKind.CONTRIBUTION, ItemKind.FALLBACK)
     return isinstance(message, Hello | Pull)
 

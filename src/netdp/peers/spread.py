@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from netdp.numerics.arrays import FloatArray
 from netdp.peers.events import Statement
+from netdp.peers.exchange import Items
 from netdp.peers.messages import Item, Key
 
 
@@ -114,7 +115,7 @@ class Spread(ABC):
         """Something long to compute, a function of nothing that changes: in another thread, then `worked` with what it gave."""
 
     @abstractmethod
-    def advance(self, held: Mapping[Key, Item], moment: Moment) -> Moves:
+    def advance(self, held: Items, moment: Moment) -> Moves:
         """What follows from all that is held now; sets `answer` once it is known."""
 
     def fall_back(self) -> None:

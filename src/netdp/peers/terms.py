@@ -46,17 +46,17 @@ class Terms:
         """Whether shares of fresh secrets are dealt in every attempt, so that its sum survives dropouts."""
         return self._kind.threshold is not None
 
-    @property
+    @cached_property
     def study(self) -> bytes:
         """Its hash."""
         return self._study.hash
 
-    @property
+    @cached_property
     def n(self) -> int:
         """How many parties there are: their numbers come first."""
         return self._study.n
 
-    @property
+    @cached_property
     def others(self) -> int:
         """How many take part besides the parties (a curator): their numbers come after."""
         return len(self._study.everybody) - self.n
@@ -80,12 +80,12 @@ class Terms:
 
     # ── attempts and time ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    @property
+    @cached_property
     def fewest(self) -> int:
         """The smallest roster allowed."""
         return self._study.smallest_roster
 
-    @property
+    @cached_property
     def attempts(self) -> int:
         """How often a party may contribute in all."""
         return self._study.privacy.attempts
@@ -100,7 +100,7 @@ class Terms:
         """Seconds that the first attempt waits for everybody."""
         return self._study.timing.gather
 
-    @property
+    @cached_property
     def patience(self) -> float:
         """Seconds without the end of an attempt after which it is given up."""
         return self._study.timing.patience

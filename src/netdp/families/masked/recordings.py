@@ -52,6 +52,7 @@ from netdp.families.masked.protocol import (
 )
 from netdp.models.base import clipped_sum, whole_sum
 from netdp.numerics.arrays import BoolArray, FloatArray, IntArray
+from netdp.peers.exchange import Items
 from netdp.peers.identity import Identity
 from netdp.peers.ledger.losses import accounted
 from netdp.peers.messages import Item, ItemKind
@@ -225,7 +226,10 @@ class OneAttempt:
     @staticmethod
     def of(study: Study, attempt: int, roster: tuple[int, ...], items: Iterable[Said]) -> OneAttempt | None:
         """From what was sent; None where nothing was opened."""
-        held = {one.item.key: one.item for one in items if one.item.key.attempt == attempt}
+        held = Items()
+        for one in items:
+            if one.item.key.attempt == attempt:
+                held.keep(one.item)
         threshold = study.running.threshold
         assert threshold is not None
         choice = sealed_choice(roster, attempt, threshold, study.smallest_roster, held)

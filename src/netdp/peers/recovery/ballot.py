@@ -216,7 +216,8 @@ class Ballot:
             raise InvalidValue(f"{author} has no vote; the members are {_some(self.members)}")
         if not 1 <= number <= self.most:
             raise InvalidValue(f"numbers of this ballot go from 1 to {self.most}, got {number} of member {author}")
-        choice.check(self._reached.keys(), self.fewest)
+        if choice not in self._choices:
+            choice.check(self._reached.keys(), self.fewest)
         key, choice = (Phase(phase), number), self._choices.setdefault(choice, choice)
         first = self._said[key].get(author)
         if first is not None:
@@ -272,6 +273,10 @@ class Ballot:
     def voters(self, phase: Phase, number: int, choice: Choice) -> tuple[int, ...]:
         """Who said this, as far as it was heard first."""
         return tuple(sorted(self._voters.get((phase, number), {}).get(choice, ())))
+
+    def heard(self, phase: Phase, number: int) -> Collection[int]:
+        """Who said anything under this key."""
+        return self._said.get((phase, number), {}).keys()
 
     @property
     def is_void(self) -> bool:

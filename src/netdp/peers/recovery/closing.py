@@ -15,7 +15,9 @@ from __future__ import annotations
 import hashlib
 import math
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -26,7 +28,7 @@ from netdp.errors import InvalidValue
 from netdp.numerics.arrays import FloatArray
 from netdp.peers.desk import SECRETS, SHARES
 from netdp.peers.events import Sentence, Statement
-from netdp.peers.exchange import PROOF_SIZE
+from netdp.peers.exchange import PROOF_SIZE, Items
 from netdp.peers.messages import Item, ItemKind, Key, roster_body, roster_digest
 from netdp.peers.recovery.ballot import DIGEST, NOTHING, PART_SIZE, Ballot, Choice, Phase
 from netdp.peers.recovery.dealing import (
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
 WordArray = npt.NDArray[np.uint64]
 
 KINDS = {Phase.PREPARE: ItemKind.PREPARE, Phase.COMMIT: ItemKind.COMMIT}
+PHASES = {kind: phase for phase, kind in KINDS.items()}
 
 BALLOTS = 12
 """How many numbers of a ballot fit into the patience of a study, the first ones, if nobody hands in late."""
@@ -113,19 +116,88 @@ class Closing(Spread):
         self.passes_on, self.rounds = True, 0
         self._desk, self._threshold, self._fewest, self._patience = desk, threshold, fewest, patience
         self._numbers, self._digest = numbers, roster_digest(roster)
-        self._dealings = Dealings(desk.study.hash, attempt, roster, threshold)
-        self._ballot = Ballot(roster, desk.me, threshold, min(fewest, len(roster)), patience / BALLOTS)
-        self._heard: set[Key] = set()
-        self._choices: dict[Key, Choice] = {}
+        self._dealings = desk.dealings(attempt, roster)
+        self._fewest_here = min(fewest, len(roster))
+        self._ballot = Ballot(roster, desk.me, threshold, self._fewest_here, patience / BALLOTS)
+        self._places = frozenset(roster)
+        self._read = 0
+        self._items: dict[Key, Item] = {}  # of this attempt, read or said
+        self._hashes: dict[int, bytes] = {}  # of each member's contribution
+        self._here: dict[int, bytes] = {}  # those of contributions to this roster
+        self._viewed: tuple[dict[int, bytes], Choice] | None = None
+        self._choices: dict[bytes, Choice | None] = {}  # what bodies of prepares and commits stand for
+        self._named: set[Choice] = set()  # choices that others spoke of
+        self._commits: dict[int, set[Choice]] = defaultdict(set)  # and committed to, by the number of the ballot
+        self._reveals: dict[int, Item] = {}
+        self._revealed: dict[int, list[bytes]] | None = None  # what of them fits the seal, once there is one
+        self._sealed_digest = b""
         self._began: float | None = None
         self._sealed_at: float | None = None
         self._opened: tuple[Choice, WordArray] | None = None
         self._working: tuple[Choice, int] | None = None
         self._wrong: set[int] = set()  # members that revealed something that is no share
 
+    # ── what is known ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _take(self, held: Items, moment: Moment) -> None:
+        """Read what has come since the last time; own words are there, too, also those of an earlier life."""
+        self._dealings.take(held)
+        fresh = held.since(self.attempt, self._read)
+        self._read += len(fresh)
+        for item in fresh:
+            self._hear(item)
+        for key in moment.second:
+            if key.attempt == self.attempt and key.author in self._places:
+                self._ballot.lied(key.author)
+
+    def _hear(self, item: Item) -> None:
+        key = item.key
+        if key in self._items or key.author not in self._places:  # the first: our own, read when it was said
+            return
+        self._items[key] = item
+        if key.kind == ItemKind.CONTRIBUTION:
+            self._hashes[key.author] = hashlib.sha256(item.body).digest()
+            if item.body[:32] == self._digest:
+                self._here[key.author] = self._hashes[key.author]
+        elif key.kind == ItemKind.REVEAL:
+            self._reveals[key.author] = item
+            if self._revealed is not None and item.body[:DIGEST] == self._sealed_digest:
+                self._revealed[key.author] = [item.body[DIGEST:]]
+        elif key.kind in PHASES:
+            self._hear_word(item)
+
+    def _hear_word(self, item: Item) -> None:
+        """Tell the ballot a prepare or a commit; words that no honest member of this roster says are left aside."""
+        key, phase = item.key, PHASES[item.key.kind]
+        choice = self._choice(item.body)
+        if choice is None:
+            return
+        with suppress(InvalidValue):
+            self._ballot.hear(key.author, phase, key.index, choice)
+            if key.author != self._desk.me:
+                self._named.add(choice)
+                if phase == Phase.COMMIT:
+                    self._commits[key.index].add(choice)
+
+    def _choice(self, body: bytes) -> Choice | None:
+        """What a body stands for; most say the same."""
+        if body not in self._choices:
+            try:
+                self._choices[body] = Choice.from_bytes(body, self._places, self._fewest_here)
+            except InvalidValue:
+                self._choices[body] = None
+        return self._choices[body]
+
+    def _contributed(self, moment: Moment) -> dict[int, bytes]:
+        """The hash of each contribution to this roster that is here; who signed two is left out."""
+        double = {
+            key.author for key in moment.second if key.kind == ItemKind.CONTRIBUTION and key.attempt == self.attempt
+        }
+        return {u: digest for u, digest in self._here.items() if u not in double} if double else self._here
+
     # ── what comes next ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    def advance(self, held: Mapping[Key, Item], moment: Moment) -> Moves:
+    def advance(self, held: Items, moment: Moment) -> Moves:
         if self.answer is not None or self.over is not None or self.free:
             return Moves()
         moves = Moves(waits=True)
@@ -133,123 +205,91 @@ class Closing(Spread):
         if self._began is None:
             self._began = moment.now
             for item in self._desk.certificates(self.attempt):
-                self._hear_item(item)
-        self._dealings.take(held)
-        self._hear(held, moment)
-        acts = moment.ready and not moment.mute and self._desk.me in self.roster
-        while acts and (wanted := self._ballot.wants(self._view(held, moment), moment.now)):
+                self._hear_word(item)
+        self._take(held, moment)
+        acts = moment.ready and not moment.mute and self._desk.me in self._places
+        while acts and (wanted := self._ballot.wants(self._view(moment), moment.now)):
             for phase, number, choice in wanted:
                 certificate = [
-                    held[key]
+                    self._items[key]
                     for u in self._ballot.voters(Phase.PREPARE, number, choice)
-                    if (key := Key(ItemKind.PREPARE, self.attempt, u, number)) in held
+                    if (key := Key(ItemKind.PREPARE, self.attempt, u, number)) in self._items
                 ]
                 item = self._desk.ballot(KINDS[phase], self.attempt, choice.to_bytes(), number, certificate)
+                self._items[item.key] = item
                 self._ballot.hear(self._desk.me, phase, number, choice)
                 moves.said.append(item)
-                held = {**held, item.key: item}
                 if self._ballot.liars:  # who holds something else under these keys would never be sent them
                     moves.shown += [one.key for one in certificate]
-        moves.doubted += self._doubts(held, moment)
+        moves.doubted += self._doubts(moment)
         self.wake = min(self.wake, self._ballot.wake)
         sealed = self._ballot.sealed
         if sealed is None:
-            self._wait_for_seal(held, moment)
+            self._wait_for_seal(moment)
             return moves
         if self._sealed_at is None:
             self._sealed_at = moment.now
         if sealed == NOTHING:
             if acts:
                 self._desk.erase(self.attempt)
-            self.free, self.realised = True, {"nothing": _seal_shown(self._ballot, held, self.attempt)}
+            self.free, self.realised = True, {"nothing": _seal_shown(self._ballot, self._items, self.attempt)}
             return moves
-        if acts and (revealed := self._reveal(held, sealed)) is not None:
+        if acts and (revealed := self._reveal(sealed)) is not None:
             moves.said.append(revealed)
-            held = {**held, revealed.key: revealed}
-        self._open(held, sealed, moment, moves)
+            self._hear(revealed)
+        self._open(sealed, moment, moves)
         return moves
 
-    def _hear(self, held: Mapping[Key, Item], moment: Moment) -> None:
-        """Tell the ballot what is new; `held` lists own words, too, also those of an earlier life."""
-        for _phase, kind in KINDS.items():
-            for u in self.roster:
-                for number in self._numbers_of(held, kind, u):
-                    key = Key(kind, self.attempt, u, number)
-                    if key in self._heard:
-                        continue
-                    self._heard.add(key)
-                    self._hear_item(held[key])
-        for key in moment.second:
-            if key.attempt == self.attempt and key.author in self.roster:
-                self._ballot.lied(key.author)
-
-    def _doubts(self, held: Mapping[Key, Item], moment: Moment) -> list[Key]:
+    def _doubts(self, moment: Moment) -> list[Key]:
         """Keys under which others may hold something else: a word names another contribution than ours, or lacks its certificate.
 
         Somebody who lies may have told them and us two things, and without the proof neither could follow the other.
         """
         found: set[Key] = set()
-        here = self._contributed(held, moment)
-        for key, choice in self._choices.items():
+        here = self._contributed(moment)
+        for choice in self._named:
             found |= {
                 Key(ItemKind.CONTRIBUTION, self.attempt, u)
                 for u, digest in choice.parts
-                if u in here and here[u] != digest
+                if here.get(u, digest) != digest
             }
-            if key.kind == ItemKind.COMMIT and self._ballot.certificate(key.index) != choice:
+        for number, choices in self._commits.items():
+            for choice in choices:
+                if self._ballot.certificate(number) == choice:
+                    continue
+                body = choice.to_bytes()
                 for u in self.roster:
-                    prepared = held.get(Key(ItemKind.PREPARE, self.attempt, u, key.index))
-                    if prepared is not None and prepared.body != choice.to_bytes():
+                    prepared = self._items.get(Key(ItemKind.PREPARE, self.attempt, u, number))
+                    if prepared is not None and prepared.body != body:
                         found.add(prepared.key)
         return sorted(key for key in found if key.author != self._desk.me)
 
-    def _hear_item(self, item: Item) -> None:
-        """Tell the ballot a prepare or a commit; words that no honest member of this roster says are left aside."""
-        phase = Phase.PREPARE if item.key.kind == ItemKind.PREPARE else Phase.COMMIT
-        try:
-            choice = Choice.from_bytes(item.body, self.roster, min(self._fewest, len(self.roster)))
-            self._ballot.hear(item.key.author, phase, item.key.index, choice)
-        except InvalidValue:
-            return
-        if item.key.author != self._desk.me:
-            self._choices[item.key] = choice
-
-    def _numbers_of(self, held: Mapping[Key, Item], kind: ItemKind, u: int) -> list[int]:
-        return [number for number in range(1, self._ballot.most + 1) if Key(kind, self.attempt, u, number) in held]
-
-    def _view(self, held: Mapping[Key, Item], moment: Moment) -> Choice | None:
+    def _view(self, moment: Moment) -> Choice | None:
         """What this member would add up now; None: it waits for more."""
         assert self._began is not None
-        here = self._contributed(held, moment)
-        lacking = set(self.roster) - here.keys() - {key.author for key in moment.second}
-        if not lacking and len(here) >= self._fewest:
-            return Choice.of(here)
+        here = self._contributed(moment)
+        enough = len(here) >= self._fewest
+        if enough and not self._places - here.keys() - {key.author for key in moment.second}:
+            return self._chosen(here)
         first, last = self._began + self._patience, self._began + 2 * self._patience
-        if moment.now >= first and len(here) >= self._fewest:
-            return Choice.of(here)
+        if moment.now >= first and enough:
+            return self._chosen(here)
         if moment.now >= last:
             return NOTHING
         self.wake = min(self.wake, first if moment.now < first else last)
         return None
 
-    def _contributed(self, held: Mapping[Key, Item], moment: Moment) -> dict[int, bytes]:
-        """The hash of each contribution to this roster that is here; who signed two is left out."""
-        found: dict[int, bytes] = {}
-        for u in self.roster:
-            key = Key(ItemKind.CONTRIBUTION, self.attempt, u)
-            item = held.get(key)
-            if item is not None and key not in moment.second and item.body[:32] == self._digest:
-                found[u] = hashlib.sha256(item.body).digest()
-        return found
+    def _chosen(self, here: dict[int, bytes]) -> Choice:
+        """All that is here; made once, as long as nothing comes."""
+        if self._viewed is None or self._viewed[0] != here:
+            self._viewed = dict(here), Choice.of(here)
+        return self._viewed[1]
 
-    def _wait_for_seal(self, held: Mapping[Key, Item], moment: Moment) -> None:
+    def _wait_for_seal(self, moment: Moment) -> None:
         assert self._began is not None
-        said = {u for u in self.roster if Key(ItemKind.CONTRIBUTION, self.attempt, u) in held}
-        waited = [u for u in self.roster if u not in said]
-        number = self._ballot.number
-        self.missing = tuple(waited) or tuple(
-            u for u in self.roster if Key(ItemKind.PREPARE, self.attempt, u, number) not in held
-        )
+        waited = [u for u in self.roster if u not in self._hashes]
+        prepared = set(self._ballot.heard(Phase.PREPARE, self._ballot.number))
+        self.missing = tuple(waited) or tuple(u for u in self.roster if u not in prepared)
         end = self._began + LASTS * self._patience
         if moment.now >= end:
             self.over = Sentence.NO_SEAL(attempt=self.attempt)
@@ -257,9 +297,9 @@ class Closing(Spread):
 
     # ── opening ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _reveal(self, held: Mapping[Key, Item], choice: Choice) -> Item | None:
+    def _reveal(self, choice: Choice) -> Item | None:
         """The own shares for the sealed set: of the own masks of its members, of the pad keys of all others."""
-        if Key(ItemKind.REVEAL, self.attempt, self._desk.me) in held:
+        if self._desk.me in self._reveals:
             return None
         packed = self._desk.secret(self.attempt, SHARES)
         if packed is None:
@@ -270,23 +310,22 @@ class Closing(Spread):
             body += scalar_bytes(share.of(_kind(choice, u)))
         return self._desk.say(ItemKind.REVEAL, self.attempt, body, erased=(SECRETS, SHARES))
 
-    def _open(self, held: Mapping[Key, Item], choice: Choice, moment: Moment, moves: Moves) -> None:
+    def _open(self, choice: Choice, moment: Moment, moves: Moves) -> None:
         """Take the masks off, as soon as everything for it is here."""
         assert self._sealed_at is not None
-        bodies = self._sealed_bodies(held, choice, moment)
+        bodies = self._sealed_bodies(choice, moment)
         moves.wanted += [Key(ItemKind.CONTRIBUTION, self.attempt, u) for u in choice.members if u not in bodies]
-        moves.wanted += [
-            Key(kind, self.attempt, u)
-            for u in self.roster
-            for kind in (ItemKind.KEYS, ItemKind.DEALING)
-            if u not in self._dealings.by and Key(kind, self.attempt, u) not in held
-        ]
-        revealed = reveals_for(choice, self.roster, self.attempt, held, moment.second)
+        if not self._dealings.is_complete:
+            moves.wanted += [
+                key
+                for u in self.roster
+                for kind in (ItemKind.KEYS, ItemKind.DEALING)
+                if u not in self._dealings.by and (key := Key(kind, self.attempt, u)) not in self._items
+            ]
+        revealed = self._fitting(choice, moment)
         self.missing = tuple(u for u in self.roster if u not in revealed)
         moves.doubted += [
-            key
-            for v in self.roster
-            if (key := Key(ItemKind.REVEAL, self.attempt, v)) in held and (v not in revealed or v in self._wrong)
+            item.key for v, item in sorted(self._reveals.items()) if v not in revealed or v in self._wrong
         ]
         if self._opened is not None and self._opened[0] == choice:
             self._conclude(choice, self._opened[1], moves)
@@ -308,15 +347,26 @@ class Closing(Spread):
             self.over = Sentence.NOT_OPENED(attempt=self.attempt, came=len(revealed), needed=self._threshold)
         self.wake = min(self.wake, end)
 
-    def _sealed_bodies(self, held: Mapping[Key, Item], choice: Choice, moment: Moment) -> dict[int, bytes]:
+    def _sealed_bodies(self, choice: Choice, moment: Moment) -> dict[int, bytes]:
         """The contributions that the seal names; of two that somebody signed, the one that was sealed."""
         found: dict[int, bytes] = {}
         for u, digest in choice.parts:
             key = Key(ItemKind.CONTRIBUTION, self.attempt, u)
-            for item in (held.get(key), *moment.second.get(key, ())):
-                if item is not None and hashlib.sha256(item.body).digest() == digest:
+            if self._hashes.get(u) == digest:
+                found[u] = self._items[key].body
+                continue
+            for item in moment.second.get(key, ()):
+                if hashlib.sha256(item.body).digest() == digest:
                     found[u] = item.body
         return found
+
+    def _fitting(self, choice: Choice, moment: Moment) -> dict[int, list[bytes]]:
+        """Who revealed its shares for the sealed set, and which."""
+        if self._revealed is None or any(key.kind == ItemKind.REVEAL for key in moment.second):
+            self._sealed_digest = hashlib.sha256(choice.to_bytes()).digest()
+            reveals = {item.key: item for item in self._reveals.values()}
+            self._revealed = reveals_for(choice, self.roster, self.attempt, reveals, moment.second)
+        return self._revealed
 
     def _opener(
         self, choice: Choice, bodies: Mapping[int, bytes], revealed: Mapping[int, Sequence[bytes]]

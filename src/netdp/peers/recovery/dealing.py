@@ -372,7 +372,7 @@ class Dealing:
             raise InvalidValue(
                 f"party {holder} holds no share of party {self.dealer}, parties {tuple(self.holders)} do"
             )
-        return list(self.holders).index(holder)
+        return _numbers(tuple(self.holders))[holder]
 
     def _challenge(self, context: bytes) -> int:
         points = [self.S, self.B, *self.blinds]
