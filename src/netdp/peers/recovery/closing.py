@@ -127,6 +127,7 @@ class Closing(Spread):
 
     def advance(self, held: Mapping[Key, Item], moment: Moment) -> Moves:
         if self.answer is not None or self.over is not None or self.free:
+            self.wake = math.inf  # nothing is due here any more
             return Moves()
         moves = Moves(waits=True)
         self.wake = math.inf
