@@ -47,7 +47,7 @@ NONCES = 5
 """So many different studies per protocol: planning one takes longer than a trial."""
 COMPANIES = {}
 """More studies beside the rows of the matrix: options of a plan, with `parties`."""
-WRITES = ("put_vote", "spend", "adopt", "once", "rise", "settle", "amend", "set_result")
+WRITES = ("put_vote", "spend", "adopt", "once", "rise", "settle", "set_result")
 
 
 EXPECTED = {}

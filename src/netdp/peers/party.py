@@ -779,6 +779,11 @@ class Party:
         if attempt == self.attempt and self.me in self._sealed[attempt]:
             self._follow(attempt, self._sealed[attempt])
 
+    @property
+    def _gone(self) -> Statement:
+        """That what others prove to hold has not come back, and its cost is in no ledger."""
+        return Sentence.CONTRIBUTION_GONE(attempts=", ".join(map(str, self._unreturned)))
+
     def _contribute(self) -> None:
         if self.terms.deals:
             for attempt in sorted(self._sealed):
@@ -856,8 +861,7 @@ class Party:
             return
         attempt, spread = self.attempt, self._spreads.get(self.attempt)
         if self._unreturned:
-            which = ", ".join(map(str, self._unreturned))
-            self._end(Sentence.CONTRIBUTION_GONE(attempts=which))
+            self._end(self._gone)
             return
         if spread is not None and (late := spread.why_late()) is not None:
             self._end(late)
@@ -974,6 +978,8 @@ class Party:
         for spread in self._spreads.values():
             spread.leave()
         self._erase()
+        if self._unreturned and self.terms.deals:  # whatever it ended for, this is what its owner must know
+            reason = self._gone
         self.outcome = Ended(reason, len(self._mine) + len(self._unreturned), withheld)
         self._leave_by = self._now
         if withheld:

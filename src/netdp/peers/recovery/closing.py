@@ -199,6 +199,7 @@ class Closing(Spread):
 
     def advance(self, held: Items, moment: Moment) -> Moves:
         if self.answer is not None or self.over is not None or self.free:
+            self.wake = math.inf  # nothing is due here any more
             return Moves()
         moves = Moves(waits=True)
         self.wake = math.inf
