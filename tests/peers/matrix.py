@@ -35,6 +35,7 @@ from netdp.peers.messages import ItemKind, Key
 from netdp.peers.study.task import Task
 
 BINS = Task(kind="histogram", column="x", bounds=(0, 120), bins=4)
+MONTHS = {"period": "period", "periods": ("jan", "feb", "mar")}
 PARTIES = 5
 DEVIATIONS = 8.0
 """How many deviations of the stated noise an answer may be from the truth: an honest run is further off less than once in 10¹⁴."""
@@ -43,9 +44,16 @@ COMPANY = {
     "masked-sum, one attempt": {"graph": "complete:5", "protocol": "masked-sum", "threshold": 4},
     "masked-sum, averaging": {"graph": "complete:5", "protocol": "masked-sum", "spread": "average", "threshold": 0},
     "ring-sum": {"graph": "complete:5"},
+    "ring-sum, a value per period": {"graph": "ring:5", "protocol": "ring-sum", "task": crew.MEAN.model_copy(update=MONTHS)},
     "gossip": {"graph": "ring:5"},
     "ring-histogram": {"graph": "complete:5", "task": BINS},
+    "ring-histogram, a value per period": {
+        "graph": "complete:5", "protocol": "ring-histogram", "task": BINS.model_copy(update=MONTHS),
+    },
     "walk-sum": {"graph": "complete:5"},
+    "walk-sum, a value per period": {
+        "graph": "complete:5", "protocol": "walk-sum", "task": crew.MEAN.model_copy(update=MONTHS),
+    },
     "walk-histogram": {"graph": "complete:5", "task": BINS},
     "randomized-gossip": {"graph": "complete:5", "pace": 0.05},
     "shuffle": {"graph": "complete:5", "task": BINS, "colluders": 0},
@@ -299,7 +307,7 @@ def gossip_totals(one, attempt):
 def within_the_law(one, roster, told):
     """Within so many deviations of the true total, coordinate by coordinate."""
     study = one.study
-    truth = sum(one.rows(u).sum(axis=0) for u in roster)
+    truth = sum(one.rows(u).sum(axis=0) for u in roster) / study.task.values_each
     off = np.abs(np.array(told["total"]) - truth).max()
     allowed = DEVIATIONS * study.noise(len(roster)) + 1e-9
     assert off <= allowed, f"{told['party']}: off by {off:.4g}, and {DEVIATIONS:g} deviations are {allowed:.4g}"
