@@ -46,6 +46,7 @@ COMPANY = {
     "ring-sum": {"graph": "complete:5"},
     "ring-sum, a value per period": {"graph": "ring:5", "protocol": "ring-sum", "task": crew.MEAN.model_copy(update=MONTHS)},
     "gossip": {"graph": "ring:5"},
+    "gossip, accelerated": {"graph": "ring:5", "protocol": "gossip", "accelerated": True},
     "ring-histogram": {"graph": "complete:5", "task": BINS},
     "ring-histogram, a value per period": {
         "graph": "complete:5", "protocol": "ring-histogram", "task": BINS.model_copy(update=MONTHS),
@@ -296,8 +297,14 @@ def gossip_totals(one, attempt):
         noises.append(np.frombuffer(secret, dtype="<i8").reshape(-1, protocol.dimension).astype(np.int64))
     sent = [rows[0] for rows in noises]
     weights = [gossip_weights(protocol, u) for u in range(study.n)]
+    before = None
     for t in range(protocol.rounds):
-        mixed = [gossip_step(weights[u], sent[u], {v: sent[v] for v in weights[u]}) for u in range(study.n)]
+        held = [None if before is None else summed(before[u], noises[u][t]) for u in range(study.n)]
+        mixed = [
+            gossip_step(weights[u], sent[u], {v: sent[v] for v in weights[u]}, held[u], protocol.chebyshev)
+            for u in range(study.n)
+        ]
+        before = sent
         if t + 1 == protocol.rounds:
             return [(state.astype(np.float64) * (protocol.step * protocol.n)).tolist() for state in mixed]
         sent = [summed(state, rows[t + 1]) for state, rows in zip(mixed, noises, strict=True)]

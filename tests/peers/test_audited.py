@@ -191,8 +191,9 @@ def test_a_sound_ring_passes_and_is_attained(folder, task, protocol):
     assert all(0.6 * row.claimed < row.measured.epsilon < row.claimed for row in audit.findings)
 
 
-def test_sound_gossip_passes_and_is_attained(folder):
-    made(folder, CELLS, 5, GOSSIP, [cells(u) for u in range(5)], graph="ring:5")
+@pytest.mark.parametrize("more", [{}, {"gap": 0.3}], ids=["plain", "accelerated"])
+def test_sound_gossip_passes_and_is_attained(folder, more):
+    made(folder, CELLS, 5, GOSSIP | more, [cells(u) for u in range(5)], graph="ring:5")
     audit = audited(folder)
     assert audit.ok, wrong(audit)
     assert {row.name for row in audit.findings} == {"worst pair", "farthest pair"}
@@ -397,7 +398,8 @@ def test_noise_of_the_first_round_added_in_all(folder, monkeypatch):
     assert "no noise comes twice" in wrong(audited(folder))
 
 
-def test_fresh_noise_left_out_in_gossip(folder, monkeypatch):
+@pytest.mark.parametrize("more", [{}, {"gap": 0.3}], ids=["plain", "accelerated"])
+def test_fresh_noise_left_out_in_gossip(folder, monkeypatch, more):
     inner = gossip_kind.gossip_noises
 
     def stale(protocol, value, words):
@@ -406,7 +408,7 @@ def test_fresh_noise_left_out_in_gossip(folder, monkeypatch):
         return drawn
 
     monkeypatch.setattr(gossip_kind, "gossip_noises", stale)
-    made(folder, CELLS, 5, GOSSIP, [cells(u) for u in range(5)], graph="ring:5")
+    made(folder, CELLS, 5, GOSSIP | more, [cells(u) for u in range(5)], graph="ring:5")
     assert "no noise comes twice" in wrong(audited(folder))
 
 
