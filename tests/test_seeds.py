@@ -98,7 +98,7 @@ def test_a_row_holds(seed, cells):
     assert len(cells) == len(COLUMNS), f"{len(cells)} cells: {cells}"
     place, says, where, tested, peers, said = cells
     assert place
-    assert re.match(r"(yes|no|not yet|one round|Gaussian yes|absent users)\b.*[:;,]? \S|–$", peers), (
+    assert re.match(r"(yes|no|not yet|by the period|Gaussian yes|absent users)\b.*[:;,]? \S|–$", peers), (
         "whether it runs on peers"
     )
     assert says

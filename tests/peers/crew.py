@@ -332,8 +332,12 @@ class Crew:
         if rough:
             (folder / "unchecked").touch()
         table = folder / "data.csv"
-        rows = [f"{name},{x},{'yes' if x > 60 else 'no'}\n" for u, name in enumerate(names) for x in (37 * u % 121,)]
-        table.write_text("party,x,y\n" + "".join(rows))
+        periods = getattr(task, "periods", None) or ("1",)
+        rows = [
+            f"{name},{x},{'yes' if x > 60 else 'no'},{period}\n"
+            for u, name in enumerate(names) for k, period in enumerate(periods) for x in ((37 * u + 11 * k) % 121,)
+        ]  # fmt: skip
+        table.write_text("party,x,y,period\n" + "".join(rows))
         self.data = deal(self.study, table, folder)
         self.record = folder / "frames"
         self.record.mkdir()
@@ -416,7 +420,8 @@ class Crew:
                 def draw(variance, size, words=words):
                     return DiscreteGaussian(variance).sample((size,), words)
 
-                steps = steps + ring_contributions(protocol, u, rows[0], draw).sum(axis=0)
+                values = rows if study.task.values_each > 1 else rows[0]
+                steps = steps + ring_contributions(protocol, u, values, draw).sum(axis=0)
         if isinstance(protocol, MaskedSum):
             body = reduced(steps.astype(np.uint64), protocol.q).tobytes()
             total = (steps + len(roster) * protocol.centre_steps) * protocol.step

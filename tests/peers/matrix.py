@@ -35,6 +35,7 @@ from netdp.peers.messages import ItemKind, Key
 from netdp.peers.study.task import Task
 
 BINS = Task(kind="histogram", column="x", bounds=(0, 120), bins=4)
+MONTHS = {"period": "period", "periods": ("jan", "feb", "mar")}
 PARTIES = 5
 DEVIATIONS = 8.0
 """How many deviations of the stated noise an answer may be from the truth: an honest run is further off less than once in 10¹⁴."""
@@ -43,9 +44,17 @@ COMPANY = {
     "masked-sum, one attempt": {"graph": "complete:5", "protocol": "masked-sum", "threshold": 4},
     "masked-sum, averaging": {"graph": "complete:5", "protocol": "masked-sum", "spread": "average", "threshold": 0},
     "ring-sum": {"graph": "complete:5"},
+    "ring-sum, a value per period": {"graph": "ring:5", "protocol": "ring-sum", "task": crew.MEAN.model_copy(update=MONTHS)},
     "gossip": {"graph": "ring:5"},
+    "gossip, accelerated": {"graph": "ring:5", "protocol": "gossip", "accelerated": True},
     "ring-histogram": {"graph": "complete:5", "task": BINS},
+    "ring-histogram, a value per period": {
+        "graph": "complete:5", "protocol": "ring-histogram", "task": BINS.model_copy(update=MONTHS),
+    },
     "walk-sum": {"graph": "complete:5"},
+    "walk-sum, a value per period": {
+        "graph": "complete:5", "protocol": "walk-sum", "task": crew.MEAN.model_copy(update=MONTHS),
+    },
     "walk-histogram": {"graph": "complete:5", "task": BINS},
     "randomized-gossip": {"graph": "complete:5", "pace": 0.05},
     "shuffle": {"graph": "complete:5", "task": BINS, "colluders": 0},
@@ -288,8 +297,14 @@ def gossip_totals(one, attempt):
         noises.append(np.frombuffer(secret, dtype="<i8").reshape(-1, protocol.dimension).astype(np.int64))
     sent = [rows[0] for rows in noises]
     weights = [gossip_weights(protocol, u) for u in range(study.n)]
+    before = None
     for t in range(protocol.rounds):
-        mixed = [gossip_step(weights[u], sent[u], {v: sent[v] for v in weights[u]}) for u in range(study.n)]
+        held = [None if before is None else summed(before[u], noises[u][t]) for u in range(study.n)]
+        mixed = [
+            gossip_step(weights[u], sent[u], {v: sent[v] for v in weights[u]}, held[u], protocol.chebyshev)
+            for u in range(study.n)
+        ]
+        before = sent
         if t + 1 == protocol.rounds:
             return [(state.astype(np.float64) * (protocol.step * protocol.n)).tolist() for state in mixed]
         sent = [summed(state, rows[t + 1]) for state, rows in zip(mixed, noises, strict=True)]
@@ -299,7 +314,7 @@ def gossip_totals(one, attempt):
 def within_the_law(one, roster, told):
     """Within so many deviations of the true total, coordinate by coordinate."""
     study = one.study
-    truth = sum(one.rows(u).sum(axis=0) for u in roster)
+    truth = sum(one.rows(u).sum(axis=0) for u in roster) / study.task.values_each
     off = np.abs(np.array(told["total"]) - truth).max()
     allowed = DEVIATIONS * study.noise(len(roster)) + 1e-9
     assert off <= allowed, f"{told['party']}: off by {off:.4g}, and {DEVIATIONS:g} deviations are {allowed:.4g}"

@@ -38,7 +38,7 @@ def deal(folder, study, tables):
     """Write everybody's rows, dictionaries, into its home."""
     for name, rows in zip(study.names, tables, strict=True):
         with open(folder / name / "data.csv", "w", newline="") as file:
-            writer = csv.DictWriter(file, study.task.needed)
+            writer = csv.DictWriter(file, study.task.read)
             writer.writeheader()
             writer.writerows(rows)
 

@@ -44,6 +44,7 @@ CELLS = Task(kind="histogram", column="x", bounds=(0, D), bins=D)
 RECORDS = Task(kind="histogram", column="x", bounds=(0, D), bins=D, unit="record", max_records=D)
 MASKED = {"kind": "masked-sum", "sigma": 1.0, "grid": 2.0**-10, "modulus": 2**32}
 RING = {"kind": "ring-sum", "sigma": 2.0, "grid": 2.0**-10}
+MONTHLY = Task(kind="histogram", column="x", bounds=(0, D), bins=D, period="m", periods=("jan", "feb", "mar"))
 GOSSIP = {"kind": "gossip", "sigma": 2.0, "grid": 2.0**-30, "rounds": 4, "refresh": 1.0}
 MEAN = Task(kind="mean", column="x", bounds=(0, 9))
 LABELS = Task(kind="histogram", column="x", categories=("a", "b", "c"))
@@ -173,16 +174,26 @@ def again_folder(path):
     return path
 
 
-def test_a_sound_ring_passes_and_is_attained(folder):
-    made(folder, CELLS, 4, RING, [cells(u) for u in range(4)], graph="ring:4")
+def monthly(u):
+    """A party that is in another cell every month."""
+    return [{"x": u + 10 * k + 0.5, "m": month} for k, month in enumerate(MONTHLY.periods)]
+
+
+@pytest.mark.parametrize(
+    ("task", "protocol"), [(CELLS, RING), (CELLS, RING | {"rounds": 3}), (MONTHLY, RING | {"rounds": 3})],
+    ids=["one round", "three rounds", "periods"],
+)  # fmt: skip
+def test_a_sound_ring_passes_and_is_attained(folder, task, protocol):
+    made(folder, task, 4, protocol, [cells(u) if task is CELLS else monthly(u) for u in range(4)], graph="ring:4")
     audit = audited(folder)
     assert audit.ok, wrong(audit)
     assert audit.findings
     assert all(0.6 * row.claimed < row.measured.epsilon < row.claimed for row in audit.findings)
 
 
-def test_sound_gossip_passes_and_is_attained(folder):
-    made(folder, CELLS, 5, GOSSIP, [cells(u) for u in range(5)], graph="ring:5")
+@pytest.mark.parametrize("more", [{}, {"gap": 0.3}], ids=["plain", "accelerated"])
+def test_sound_gossip_passes_and_is_attained(folder, more):
+    made(folder, CELLS, 5, GOSSIP | more, [cells(u) for u in range(5)], graph="ring:5")
     audit = audited(folder)
     assert audit.ok, wrong(audit)
     assert {row.name for row in audit.findings} == {"worst pair", "farthest pair"}
@@ -193,16 +204,19 @@ def test_sound_gossip_passes_and_is_attained(folder):
     ("task", "protocol", "more"),
     [
         (CELLS, {"kind": "walk-sum", "sigma": 2.0, "grid": 2.0**-10, "steps": 12, "tokens": 2}, {}),
+        (MONTHLY, {"kind": "walk-sum", "sigma": 2.0, "grid": 2.0**-10, "steps": 12, "tokens": 2}, {}),
         (LABELS, {"kind": "walk-histogram", "gamma": 0.5, "steps": 8}, {}),
         (LABELS, {"kind": "ring-histogram", "gamma": 0.5, "rounds": 2}, {}),
         (CELLS, {"kind": "randomized-gossip", "sigma": 2.0, "grid": 2.0**-30, "wakes": 6, "refresh": 1.0}, {}),
         (LABELS, {"kind": "shuffle", "epsilon0": 1.0, "rounds": 3}, {"curator": True, "colluders": 0}),
         (LABELS, {"kind": "shuffle", "epsilon0": 1.0, "rounds": 3, "cover": 4}, {"curator": True, "colluders": 0}),
     ],
-    ids=["walk-sum", "walk-histogram", "ring-histogram", "randomized-gossip", "shuffle", "relayed"],
+    ids=["walk-sum", "walk-sum over time", "walk-histogram", "ring-histogram", "randomized-gossip", "shuffle", "relayed"],
 )
 def test_other_kinds_conform(folder, task, protocol, more):
-    rows = [[{"x": "abc"[u % 3]}] if task is LABELS else cells(u) for u in range(4)]
+    rows = [
+        [{"x": "abc"[u % 3]}] if task is LABELS else monthly(u) if task is MONTHLY else cells(u) for u in range(4)
+    ]
     made(folder, task, 4, protocol, rows, **more)
     audit = audited(folder)
     assert audit.ok, wrong(audit)
@@ -372,7 +386,20 @@ def test_closing_noise_left_out_on_the_ring(folder, monkeypatch):
     assert {"noise as large as stated", "these observers"} <= found
 
 
-def test_fresh_noise_left_out_in_gossip(folder, monkeypatch):
+def test_noise_of_the_first_round_added_in_all(folder, monkeypatch):
+    def stale(protocol, u, value, draw):
+        added = ring_contributions(protocol, u, value, draw)
+        first = added[0] - ring_kind.ring_contributions.quiet(protocol, u, value)[0]
+        return added if u else ring_kind.ring_contributions.quiet(protocol, u, value) + first
+
+    stale.quiet = lambda p, u, value: ring_contributions(p, u, value, lambda variance, size: np.zeros(size, dtype=np.int64))
+    monkeypatch.setattr(ring_kind, "ring_contributions", stale)
+    made(folder, MONTHLY, 4, RING | {"rounds": 3}, [monthly(u) for u in range(4)], graph="ring:4")
+    assert "no noise comes twice" in wrong(audited(folder))
+
+
+@pytest.mark.parametrize("more", [{}, {"gap": 0.3}], ids=["plain", "accelerated"])
+def test_fresh_noise_left_out_in_gossip(folder, monkeypatch, more):
     inner = gossip_kind.gossip_noises
 
     def stale(protocol, value, words):
@@ -381,7 +408,7 @@ def test_fresh_noise_left_out_in_gossip(folder, monkeypatch):
         return drawn
 
     monkeypatch.setattr(gossip_kind, "gossip_noises", stale)
-    made(folder, CELLS, 5, GOSSIP, [cells(u) for u in range(5)], graph="ring:5")
+    made(folder, CELLS, 5, GOSSIP | more, [cells(u) for u in range(5)], graph="ring:5")
     assert "no noise comes twice" in wrong(audited(folder))
 
 

@@ -34,13 +34,17 @@ def identities(tmp_path_factory):
     return [Identity.create(home / name, name) for name in NAMES]
 
 
-def run_peers(identities, folder, **options):
+MEAN = Task(kind="mean", column="x", bounds=(0, 10))
+METER = Task(kind="mean", column="x", bounds=(0, 10), period="month", periods=("jan", "feb", "mar"))
+
+
+def run_peers(identities, folder, task=MEAN, **options):
     """The study, every party's rows, its outcome, and what it wrote down."""
     if options.get("kind", "masked-sum") == "masked-sum":
         options.setdefault("threshold", 0)  # whose noise comes from keys that are kept
     draft = Study.plan(
         "six",
-        Task(kind="mean", column="x", bounds=(0, 10)),
+        task,
         NAMES,
         epsilon=1.0,
         delta=1e-6,
@@ -48,7 +52,8 @@ def run_peers(identities, folder, **options):
     )
     addresses = [f"127.0.0.1:{7001 + u}" for u in range(6)]
     study = draft.complete([one.card for one in identities], addresses, nonce="1" * 32)
-    rows = [study.task.rows([{"x": str(u)}]) for u in range(6)]
+    months = task.periods or (None,)
+    rows = [study.task.rows([{"x": str((u + k) % 11), "month": m} for k, m in enumerate(months)]) for u in range(6)]
     stores = [Store.open(folder / f"{name}.db", sign=one.sign) for name, one in zip(NAMES, identities, strict=True)]
     clock = VirtualClock()
 
@@ -66,7 +71,7 @@ def run_peers(identities, folder, **options):
         assert store.verify(one.card).rows == 1
         store.close()
     assert all(one["ok"] for one in told)
-    return study, np.array([row[0] for row in rows]), told, drawn
+    return study, np.array(rows)[:, 0] if task.periods is None else np.array(rows), told, drawn
 
 
 @pytest.mark.parametrize("law", ["gaussian", "laplace"])
@@ -92,30 +97,38 @@ def test_masked_sums_agree_to_the_last_bit(identities, tmp_path, way, law):
         assert transcript == simulate(p, values, seed=0).transcript
 
 
-def test_a_ring_agrees(identities, tmp_path, monkeypatch):
-    study, values, told, drawn = run_peers(identities, tmp_path, kind="ring-sum")
+@pytest.mark.parametrize(
+    ("task", "options"), [(MEAN, {}), (MEAN, {"rounds": 3}), (METER, {})], ids=["one round", "three rounds", "periods"]
+)
+def test_a_ring_agrees(identities, tmp_path, monkeypatch, task, options):
+    study, values, told, drawn = run_peers(identities, tmp_path, task, kind="ring-sum", **options)
     p = study.protocol()
-    steps = np.array([added[0] for added in drawn]) - ring_steps(p, values)[:, 0]
-    noise = iter(steps)  # the only noise of a user that a single round has, closing noise inside
+    assert p.rounds == options.get("rounds", task.values_each)
+    each = values if task is METER else np.repeat(values[:, None], p.rounds, axis=1)
+    # user by user and round by round, as the simulation draws them, closing noise inside
+    noise = iter((np.array(drawn) - ring_steps(p, each)[:, :, 0]).ravel())
 
     def replay(*_):
         return lambda variance, size: np.full(size, next(noise)) if variance else np.zeros(size, dtype=np.int64)
 
     monkeypatch.setattr(simulated_tokens, "pooled", replay)
-    run = simulate(p.replace(closing=False), values, seed=0)
-    assert told[0]["total"][0] == pytest.approx(6 * run.estimates[0, 0], rel=1e-12)
+    run = simulate(p.replace(closing=False), values.swapaxes(0, 1) if task is METER else values, seed=0)
+    assert {one["total"][0] for one in told} == {6 * run.estimates[0, 0]}
+    assert told[0]["answer"]["value"] == pytest.approx(5 + 5 * run.estimates[0, 0], rel=1e-12)
     assert len({one["digest"] for one in told}) == 1
     assert transcript_of(study, {u: one["sent"] for u, one in enumerate(told)}, 1) == run.transcript
 
 
-def test_gossip_agrees(identities, tmp_path, monkeypatch):
-    study, values, told, drawn = run_peers(identities, tmp_path, kind="gossip")
+@pytest.mark.parametrize("options", [{}, {"accelerated": True}], ids=["plain", "accelerated"])
+def test_gossip_agrees(identities, tmp_path, monkeypatch, options):
+    study, values, told, drawn = run_peers(identities, tmp_path, kind="gossip", **options)
     p = study.protocol()
+    assert p.accelerated == bool(options)
     numbers = np.array(drawn).reshape(6, p.rounds)
     numbers[:, 0] -= gossip_steps(p, values)[:, 0]
     rounds = iter(numbers.T)
     monkeypatch.setattr(simulated_gossip, "discrete", lambda seed: lambda variance, size: next(rounds))
     run = simulate(p, values, seed=0)
     for u in range(6):
-        assert told[u]["total"][0] == pytest.approx(6 * run.estimates[u, 0], rel=1e-12)
+        assert told[u]["total"][0] == 6 * run.estimates[u, 0]
     assert transcript_of(study, {u: one["sent"] for u, one in enumerate(told)}, 1) == run.transcript

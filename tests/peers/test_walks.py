@@ -633,6 +633,7 @@ def test_skipping_leaves_the_rest_uniform():
 NAMES = tuple(f"p{u}" for u in range(5))
 MEAN = {"kind": "mean", "column": "x", "bounds": (0.0, 4.0)}
 COLOURS = {"kind": "histogram", "column": "x", "categories": ("r", "g", "b")}
+HOURS = {"period": "h", "periods": ("1", "2", "3", "4")}
 PROTOCOLS = {
     "walk-sum": {"sigma": 2.0, "grid": 2.0**-10, "steps": 20, "tokens": 2},
     "walk-histogram": {"gamma": 0.5, "steps": 20},
@@ -661,7 +662,10 @@ def run_peers(identities, draft, folder, data, absent=(), dies=None):
         [one.card for one in identities], [f"127.0.0.1:{7001 + u}" for u in range(5)], nonce="1" * 32
     )
     stores = [Store.open(folder / f"{name}.db", sign=one.sign) for name, one in zip(NAMES, identities, strict=True)]
-    rows = [study.task.rows([{"x": str(cell)}]) for cell in data]
+    rows = [
+        study.task.rows([{"x": str(x), "h": h} for h, x in zip(HOURS["periods"], cell if HOURS["period"] in study.task.read else [cell], strict=False)])
+        for cell in data
+    ]
     clock = VirtualClock()
 
     async def everybody():
@@ -688,11 +692,15 @@ def run_peers(identities, draft, folder, data, absent=(), dies=None):
         ("walk-sum", {}),
         ("walk-sum", {"walk": "metropolis", "graph": "ring:5", "closing": 5.0, "tokens": 1}),
         ("walk-histogram", {}),
+        ("walk-sum", {"task": MEAN | HOURS}),
+        ("walk-histogram", {"task": COLOURS | HOURS}),
     ],
-    ids=["complete", "ring", "histogram"],
+    ids=["complete", "ring", "histogram", "values over time", "cells over time"],
 )
 def test_whole_peers_do_what_the_steps_say(identities, tmp_path, kind, options):
     data = range(5) if kind == "walk-sum" else "rgbrg"
+    if "task" in options:
+        data = [[data[(u + k) % 5] for k in range(4)] for u in range(5)]
     study, told, stores = run_peers(identities, study_of(kind, **options), tmp_path, data)
     assert all(one["ok"] for one in told.values()), told
     roster = tuple(range(5))

@@ -59,6 +59,8 @@ _NEW_FLAGS: dict[str, Any] = {
     "categories": flags.option(list[str], "histogram, table: a,b,c; once per column."),
     "other": flags.option(bool, "Count unlisted values in a cell 'other'.", "--other"),
     "value": flags.option(str, "unit party: single row, or mean, sum, count of its rows."),
+    "period": flags.option(str, "ring-*: the column that says of which period a row is, for values that change over time."),
+    "periods": flags.option(str, "ring-*: the periods in their order, such as jan,feb,mar; or so many, called 1, 2, …"),
     "unit": flags.option(str, "What is protected: party or record. By default party, and record for train."),
     "max_records": flags.option(int, "unit record: the most that a party may have; public."),
     "missing": flags.option(str, "unit record: refuse (the default) or skip rows with empty cells."),
@@ -113,7 +115,8 @@ _NEW_FLAGS: dict[str, Any] = {
     ),
     "steps": flags.option(int, "walk-*: how many visits each token makes."),
     "tokens": flags.option(int, "walk-*: how many there are."),
-    "rounds": flags.option(int, "shuffle: hops of every report; ring-histogram: times round."),
+    "rounds": flags.option(int, "shuffle: hops of every report; ring-*: times round."),
+    "accelerated": flags.option(bool, "gossip: with Chebyshev's weights.", "--accelerated"),
     "wakes": flags.option(int, "randomized-gossip: how often each party begins an exchange."),
     "pace": flags.option(float, "randomized-gossip: seconds between two of them, on average."),
     "refresh": flags.option(float, "randomized-gossip: all fresh noise of a party, in its initial variance."),
@@ -213,7 +216,7 @@ def new(context: typer.Context, **typed: Any) -> None:
         graph=network,
         epsilon=next(one for one in (given.total, given.epsilon, 1.0) if one is not None),
         kind=protocol,
-        **these("delta", "colluders", "attempts", "absent", "spread", "law", "threshold", "steps", "tokens", "rounds", "wakes",
+        **these("delta", "colluders", "attempts", "absent", "spread", "law", "threshold", "steps", "tokens", "rounds", "accelerated", "wakes",
                 "pace", "refresh", "reporting", "laziness", "cover", "curator", "iterations", "clip", "step", "sampling",
                 "chunk"),
         timing=these("gather", "patience"), nonce=secrets.token_hex(16),
@@ -249,6 +252,12 @@ def _asked(given: SimpleNamespace) -> dict[str, Any]:
         asked["bounds"] = tuple(_numbers("--bounds", given.bounds))
     if given.bins is not None:
         asked["bins"] = given.bins
+    if given.period is not None:
+        asked["period"] = given.period
+    if given.periods is not None:
+        parts = [part.strip() for part in given.periods.split(",")]
+        many = int(parts[0]) if len(parts) == 1 and parts[0].isdecimal() and len(parts[0]) < 6 else 0
+        asked["periods"] = tuple(map(str, range(1, many + 1))) if many else tuple(parts)
     if given.edges is not None:
         asked["edges"] = tuple(_numbers("--edges", given.edges))
     if given.categories:
@@ -551,7 +560,7 @@ def _only_for_numbers(typed: dict[str, Any]) -> None:
     """Refuse options of other tasks where a model is trained."""
     from netdp.errors import InvalidValue
 
-    for name in ("column", "bounds", "edges", "bins", "categories"):
+    for name in ("column", "bounds", "edges", "bins", "categories", "period", "periods"):
         if typed[name] is not None and typed[name] != []:
             raise InvalidValue(
                 f"--{name} belongs to sums, means and counts; to train, give --schema, or --label and --feature"

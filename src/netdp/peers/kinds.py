@@ -86,6 +86,8 @@ class Kind(ABC):
     """Whether a study may allow several attempts, and absences."""
     goes_on: ClassVar[bool] = False
     """Whether those who are left come to an answer in the same attempt if somebody vanishes on the way."""
+    takes_periods: ClassVar[bool] = False
+    """Whether a party may add one value per period instead of one."""
     least_colluders: ClassVar[int] = 1
     has_curator: ClassVar[bool] = False
     has_own_answers: ClassVar[bool] = False
@@ -117,6 +119,9 @@ class Kind(ABC):
             raise Misfit(
                 ("task", "kind"), f"{cls.kind} answers {', '.join(cls.tasks)}, not {task.kind}; what does: {able}"
             )
+        if task.values_each > 1 and not cls.takes_periods:
+            able = ", ".join(kind for kind, other in RUNNING.items() if other.takes_periods and task.kind in other.tasks)
+            raise Misfit(("task", "periods"), f"{cls.kind} adds one value of a party; what adds one per period: {able}")
 
     def check(self) -> None:
         """Refuse settings that do not fit the rest of the study: raises `Misfit` with the place."""
@@ -155,6 +160,11 @@ class Kind(ABC):
         """Whether the honest parties that stay open the sum by themselves, so that nobody gets it alone."""
         terms = self.study.privacy
         return self.threshold is not None and self.threshold <= self.study.n - terms.colluders - terms.absent
+
+    @property
+    def how_words(self) -> str:
+        """How it works as this study states it, for `netdp study explain`."""
+        return self.how
 
     @property
     def noise_words(self) -> str:

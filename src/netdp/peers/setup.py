@@ -104,7 +104,7 @@ def deal(study: Study, data: Path, folder: Path) -> dict[str, Path]:
             except InvalidValue as problem:
                 raise InvalidValue(f"the data of {name}, {file}: {problem}") from None
         return files
-    rows = read_rows(data, ["party", *study.task.needed])
+    rows = read_rows(data, ["party", *study.task.read])
     own: dict[str, list[Mapping[str, Any]]] = {name: [] for name in study.names}
     for row in rows:
         whose = text_of(row["party"])
@@ -120,7 +120,7 @@ def deal(study: Study, data: Path, folder: Path) -> dict[str, Path]:
     for name, its in own.items():
         files[name] = folder / name / "data.csv"
         with open(os.open(files[name], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", newline="") as out:
-            writer = csv.DictWriter(out, study.task.needed or ["party"], extrasaction="ignore")
+            writer = csv.DictWriter(out, study.task.read or ["party"], extrasaction="ignore")
             writer.writeheader()
             # as a table of texts says it: true for True
             writer.writerows(

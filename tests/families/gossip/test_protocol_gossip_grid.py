@@ -89,7 +89,12 @@ def test_states_are_64_bit_numbers():
     [
         ({"grid": 0.3}, r"power of two.*take 0\.25"),
         ({"grid": -1.0}, "grid must be"),
-        ({"grid": 0.5, "accelerated": True}, "accelerated=False"),
+        ({"grid": 2.0**-57, "accelerated": True}, "too fine"),
+        ({"grid": 0.5, "gap": 0.5}, "belongs to accelerated gossip"),
+        ({"grid": 0.5, "accelerated": True, "gap": 1.5}, r"gap must lie in \(0, 1\]"),
+        ({"grid": 0.5, "accelerated": True, "gap": 1e-40}, "gap=1e-40 leaves nothing of the mean"),
+        ({"grid": 0.5, "accelerated": True, "gap": 1e-20}, "beyond 64 bits"),
+        ({"grid": 0.5, "accelerated": True, "gap": 1e-10, "rounds": 2**27}, "beyond 64 bits"),
         ({"grid": 0.5, "masks": 1.0}, "MaskedSum"),
         ({"grid": 2.0}, "less than one step"),
         ({"grid": 2.0**-59}, "too fine"),
@@ -100,7 +105,7 @@ def test_states_are_64_bit_numbers():
 )
 def test_what_is_not_proved_or_does_not_fit_is_refused_with_a_way_out(fields, message):
     with pytest.raises(InvalidValue, match=message):
-        Gossip(graphs.ring(4), rounds=3, sigma=1.0, **fields)
+        Gossip(graphs.ring(4), **{"rounds": 3, "sigma": 1.0, **fields})
 
 
 def test_it_is_written_down_and_read_back():

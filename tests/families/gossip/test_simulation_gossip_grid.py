@@ -10,31 +10,47 @@ from netdp.families.gossip.simulate import discrete, gossip_on_the_grid
 from netdp.protocols.accuracy import expected_error
 
 
+@pytest.mark.parametrize("accelerated", [False, True])
 @pytest.mark.parametrize("refresh", [0.0, 1.5])
-def test_a_run_is_what_the_parties_do(refresh):
-    p = Gossip(graphs.erdos_renyi(7, 0.5, seed=2), rounds=4, sigma=2.0, refresh=refresh, grid=2.0**-45, dimension=2)
+def test_a_run_is_what_the_parties_do(refresh, accelerated):
+    p = Gossip(
+        graphs.erdos_renyi(7, 0.5, seed=2), rounds=4, sigma=2.0, refresh=refresh, grid=2.0**-45, dimension=2,
+        accelerated=accelerated,
+    )  # fmt: skip
     values = np.random.default_rng(0).uniform(0, 0.7, (7, 2))
     run = simulate(p, values, 11, record=range(6))
     draw = discrete(11)
     noises = draw(p.start_variance, 14).reshape(7, 2)
     states = [gossip_start(p, values[u], lambda v, size, u=u: noises[u]) for u in range(7)]
+    before = [None] * 7
     for t in range(p.rounds):
         if t and refresh:
             fresh = draw(p.fresh_variance, 14).reshape(7, 2)
+            before = [None if one is None else one + fresh[u] for u, one in enumerate(before)]
             states = [gossip_refresh(p, states[u], lambda v, size, u=u, fresh=fresh: fresh[u]) for u in range(7)]
         rows = run.record.messages[:, 0] == t
         senders = run.record.messages[rows, 1]
         np.testing.assert_array_equal(run.record.payloads[rows], np.stack(states)[senders] * p.grid)
         weights = [gossip_weights(p, u) for u in range(7)]
-        states = [gossip_step(row, states[u], {v: states[v] for v in row}) for u, row in enumerate(weights)]
+        mixed = [
+            gossip_step(row, states[u], {v: states[v] for v in row}, before[u], p.chebyshev)
+            for u, row in enumerate(weights)
+        ]
+        before, states = states, mixed
     np.testing.assert_array_equal(run.estimates, np.stack(states) * p.grid)
     np.testing.assert_array_equal(run.record.noises, noises[:6] * p.grid)
     assert run.record.refreshes.shape == ((3 if refresh else 0), 6, 2)
 
 
-@pytest.mark.parametrize(("grid", "refresh"), [(2.0**-40, 1.0), (0.25, 1.0), (0.25, 0.0)])
-def test_the_error_is_the_predicted_one(grid, refresh):
-    p = Gossip(graphs.complete(4), rounds=3, sigma=1.0, refresh=refresh, grid=grid)
+@pytest.mark.parametrize(
+    ("grid", "refresh", "more"),
+    [
+        (2.0**-40, 1.0, {}), (0.25, 1.0, {}), (0.25, 0.0, {}),
+        (2.0**-40, 1.0, {"accelerated": True, "gap": 0.3}), (0.25, 1.0, {"accelerated": True}),
+    ],
+)  # fmt: skip
+def test_the_error_is_the_predicted_one(grid, refresh, more):
+    p = Gossip(graphs.complete(4), rounds=3, sigma=1.0, refresh=refresh, grid=grid, **more)
     values = np.array([0.1, 0.35, 0.8, 1.0])
     found = [simulate(p, values, seed).estimates - values.mean() for seed in range(1500)]
     predicted = expected_error(p, values)

@@ -104,12 +104,14 @@ TASKS = [
     {"kind": "histogram", "column": "x", "categories": ["ja", "nö"], "other": True},
     {"kind": "table", "columns": ["a", "b"], "categories": [["x", "y"], ["1", "2", "3"]]},
     {"kind": "sum", "bounds": [0, 5], "value": "count"},
+    {"kind": "mean", "column": "x", "bounds": [0, 5], "period": "month", "periods": ["jan", "feb"]},
 ]
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task["kind"])
 def test_what_is_written_is_read_back_equal(tmp_path, task):
-    study = Study(**fields() | {"task": task})
+    how = {"protocol": RING | {"rounds": 2}} if "periods" in task else {}
+    study = Study(**fields() | {"task": task} | how)
     study.write(tmp_path / "s.toml")
     again = Study.read(tmp_path / "s.toml")
     assert again == study
@@ -221,6 +223,8 @@ def test_a_study_that_does_not_fit_is_refused(change, said):
 
 
 RING = {"kind": "ring-sum", "sigma": 3.0, "grid": 2.0**-9}
+WALK = {"kind": "walk-sum", "sigma": 3.0, "grid": 2.0**-9, "steps": 20}
+METER = {"period": "month", "periods": ["jan", "feb", "mar"]}
 
 
 @pytest.mark.parametrize(
@@ -229,11 +233,22 @@ RING = {"kind": "ring-sum", "sigma": 3.0, "grid": 2.0**-9}
         ({"privacy": {"attempts": 2}}, "attempts: ring-sum is run once"),
         ({"task": {"unit": "record", "max_records": 3}}, "ring-sum protects whole parties"),
         ({"network": {"graph": "star:6"}}, "the token goes from c1 to c2, which are no neighbours"),
+        ({"protocol": RING | {"rounds": 0}}, "rounds: must be 1 to 10,000, got 0"),
+        ({"protocol": RING | {"rounds": 2}, "network": {"graph": "path:6"}}, "the token goes from c5 to c0"),
+        ({"task": METER, "protocol": RING | {"rounds": 2}}, "rounds: is 2 and there are 3 periods"),
+        ({"task": METER, "network": {"graph": "complete:6"}, "protocol": WALK}, "steps: 20 are not as many in each of 3"),
+        ({"task": METER, "protocol": WALK | {"steps": 21, "walk": "metropolis"}}, "periods: with walk = .*ring-sum"),
+        ({"task": METER, "protocol": {"kind": "gossip", "sigma": 3.0, "grid": 2.0**-9, "rounds": 2, "refresh": 0.0}},
+         "periods: gossip adds one value of a party; what adds one per period: ring-sum, walk-sum"),
     ],
-)
+)  # fmt: skip
 def test_a_ring_wants_its_neighbours_and_runs_once(change, said):
+    protocol, rest = change.get("protocol", RING), {key: one for key, one in change.items() if key != "protocol"}
     with pytest.raises(InvalidValue, match=said):
-        Study(**fields(**change) | {"protocol": RING})
+        Study(**fields(**rest) | {"protocol": protocol})
+    assert Study(**fields(network={"graph": "path:6"}) | {"protocol": RING}).settings.rounds == 1
+    periods = Study(**fields(task=METER) | {"protocol": RING | {"rounds": 3}})
+    assert "goes round 3 times, and each party adds its value of that period" in periods.running.how_words
     assert Study(**fields() | {"protocol": RING}).settings.noise == "distributed"
 
 

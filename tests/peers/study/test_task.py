@@ -163,6 +163,41 @@ def test_a_single_value_is_exactly_one_row(rows):
         task("mean").rows(rows)
 
 
+METER = {"period": "month", "periods": ("jan", "feb", "mar")}
+
+
+def test_values_that_change_over_time_are_one_per_period_in_their_order():
+    rows = [{"x": x, "month": month} for x, month in ((120, "mar"), (0, "jan"), (60, "feb"))]
+    assert task("mean", **METER).rows(rows).tolist() == [[-1.0], [0.0], [1.0]]
+    assert task("histogram", edges=(0, 50, 120), **METER).rows(rows).tolist() == [[1, 0], [0, 1], [0, 1]]
+    sums = task("sum", value="sum", **METER).rows([{"x": 30, "month": "feb"}, {"x": 30, "month": " feb "}])
+    assert sums.tolist() == [[-1.0], [0.0], [-1.0]]
+    for wrong, said in (
+        (rows[:2], "0 rows in the period 'feb' and the study takes exactly one"),
+        ([*rows, rows[0]], "2 rows in the period 'mar'"),
+        ([*rows, {"x": 1, "month": "apr"}], "row 4: column 'month' holds 'apr', which is no period of the study"),
+        ([{"x": 1}], "row 1: there is no column 'month'"),
+    ):
+        with pytest.raises(InvalidValue, match=said):
+            task("mean", **METER).rows(wrong)
+    with pytest.raises(InvalidValue, match="no rows in the period 'jan'"):
+        task("mean", value="mean", **METER).rows(rows[:1])
+
+
+@pytest.mark.parametrize("kind", ["sum", "mean", "variance", "histogram"])
+def test_without_noise_the_answer_is_about_all_parties_and_periods(kind):
+    x = np.random.default_rng(4).uniform(0, 120, (8, 3))
+    one = task(kind, **METER, **({"edges": (0, 40, 120)} if kind == "histogram" else {}))
+    rows = [one.rows([{"x": float(v), "month": m} for v, m in zip(its, METER["periods"], strict=True)]) for its in x]
+    found = one.answer(np.sum(rows, axis=(0, 1)) / 3, parties=8)  # a total is that of an average period
+    if kind == "histogram":
+        assert found["counts"] == pytest.approx([(x < 40).sum(), (x >= 40).sum()], rel=1e-9)
+    else:
+        truth = {"sum": x.sum(), "mean": x.mean(), "variance": x.var()}[kind]
+        assert found["value"] == pytest.approx(truth, rel=1e-9)
+    assert one.error(2.0, 8) == {"sum": 360.0, "mean": 15.0, "variance": None, "histogram": 6.0}[kind]
+
+
 # ── answers ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -228,6 +263,12 @@ def test_the_predicted_error_is_that_of_noise_in_the_total():
         ({"kind": "table", "columns": ("a",), "categories": (("x", "y"),)}, "columns: a table needs two"),
         ({"kind": "table", "columns": ("a", "b"), "categories": (("x", "y"),)}, "categories: a table needs"),
         ({"kind": "median", "column": "x"}, "kind: "),
+        ({"kind": "mean", **NUMBERS, "period": "m"}, "periods: is missing"),
+        ({"kind": "mean", **NUMBERS, "periods": ("a", "b")}, "period: is missing"),
+        ({"kind": "mean", **NUMBERS, **RECORDS, **METER}, "periods: belong to unit"),
+        ({"kind": "mean", **NUMBERS, **METER, "period": "x"}, "period: is the column 'x'"),
+        ({"kind": "mean", **NUMBERS, **METER, "periods": ("a",)}, "periods: must be 2 to"),
+        ({"kind": "mean", **NUMBERS, **METER, "periods": ("a", "a")}, "periods: must be different"),
     ],
 )
 def test_a_task_that_does_not_fit_is_refused_by_field(fields, said):

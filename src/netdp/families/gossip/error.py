@@ -132,7 +132,8 @@ class SpectralError:
         """
         if protocol.rounds > self.rounds:
             raise InvalidValue(f"these traces end at {self.rounds} rounds, the protocol has {protocol.rounds}")
-        traces, T = self.traces(protocol.accelerated), protocol.rounds
+        own = protocol.gap is None
+        traces, T = self.traces(protocol.accelerated) if own else self._compute(protocol.chebyshev), protocol.rounds
         width = protocol.sensitivity**2 / 4 if spread is None else spread
         return ExpectedError(
             noise=protocol.sigma**2 * float(traces.noise[T]),
@@ -253,7 +254,7 @@ _SPECTRAL = 600
 @predictions.register
 def _gossip_error(protocol: Gossip, values: npt.ArrayLike | None = None) -> ExpectedError:
     real = _as_claimed(_in_real_numbers(protocol, values), values)
-    return _of_what_is_sent(protocol, real, values, (protocol.rounds + 1) / 2)
+    return _of_what_is_sent(protocol, real, values, (protocol.rounds * protocol.lasting + 1) / 2)
 
 
 @forecasts.register

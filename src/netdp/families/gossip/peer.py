@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
-from pydantic import model_validator
+from pydantic import SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from netdp.families.gossip.protocol import Gossip, gossip_refresh, gossip_start, gossip_step, gossip_weights, summed
 from netdp.graphs.spectrum import spectral_gap
@@ -73,7 +73,8 @@ class Gossiping(Spread):
             received = {v: state for v, state in found.items() if state is not None}
             if len(received) < len(found):
                 return moves
-            mixed = gossip_step(self._weights, self._sent[t], received)
+            previous = summed(self._sent[t - 1], self._noises[t]) if t else None
+            mixed = gossip_step(self._weights, self._sent[t], received, previous, self._protocol.chebyshev)
             if t + 1 == self._protocol.rounds:
                 total = mixed.astype(np.float64) * (self._protocol.step * self._protocol.n)
                 self.answer = SpreadResult(self.attempt, self.roster, total, b"")
@@ -104,11 +105,20 @@ class GossipSettings(Strict):
     rounds: Whole
     refresh: Number
     mixing: str = "metropolis"
+    gap: Number = 0.0
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_usual(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """`gap` is left out where states are averaged plainly: such a study is hashed as before there was any of it."""
+        fields: dict[str, Any] = handler(self)
+        return {name: value for name, value in fields.items() if name != "gap" or value}
 
     @model_validator(mode="after")
     def _sensible(self) -> Self:
         if not 1 <= self.rounds <= _MOST_ROUNDS:
             raise Misfit(("rounds",), f"must be 1 to {_MOST_ROUNDS:,}, got {self.rounds}")
+        if not 0 <= self.gap <= 1:
+            raise Misfit(("gap",), f"is a spectral gap, 0 to 1, with 0 for plain averaging; got {self.gap!r}")
         return self
 
 
@@ -119,10 +129,12 @@ class GossipRunning(Kind):
     Settings = GossipSettings
     sends = frozenset({ItemKind.STATE})
     sends_all_the_same = True
+    options = ("accelerated",)
     canaries = "party"
     comments: ClassVar = {
         "rounds": "how often everybody sends",
         "refresh": "variance of all fresh noise, in sigma squared",
+        "gap": "spectral gap that the weights of accelerated averaging are for",
     }
     how = (
         "The parties add noise, then average with their neighbours again and again, with fresh noise each time. "
@@ -134,11 +146,22 @@ class GossipRunning(Kind):
     )
     has_own_answers = True
 
+    @property
+    def how_words(self) -> str:
+        protocol = self.protocol()
+        if protocol.chebyshev is None:
+            return self.how
+        return (
+            f"{self.how} Averaging is accelerated: every new state is {protocol.chebyshev:.4g} times the mean minus "
+            f"{protocol.chebyshev - 1:.4g} times the state before."
+        )
+
     def protocol(self) -> Gossip:
         how, task = self.settings, self.study.task
         return Gossip(
             self.study.graph, rounds=how.rounds, sigma=how.sigma, refresh=how.refresh, mixing=how.mixing,
             sensitivity=task.sensitivity, dimension=task.dimension, grid=how.grid,
+            accelerated=how.gap > 0, gap=how.gap or None,
         )  # fmt: skip
 
     def noise(self, parties: int) -> float:
@@ -159,10 +182,15 @@ class GossipRunning(Kind):
 
     @cached_property
     def furthest(self) -> float:
-        """A mean of first states, roundings of ½ and means of fresh noise: each no further than its largest part."""
+        """A mean of first states, roundings of ½ and means of fresh noise: each no further than its largest part.
+
+        With acceleration a combination whose weights have a sum of squares of at most 1, `lasting`² and `growth`².
+        """
         protocol = self.protocol()
-        noise = math.sqrt(protocol.start_variance) + protocol.rounds * math.sqrt(protocol.fresh_variance)
-        return 1 / protocol.step + 1 + protocol.rounds + DEVIATIONS * noise
+        fresh = protocol.rounds * protocol.growth * math.sqrt(protocol.fresh_variance)
+        reach = 1 / protocol.step + 1 + protocol.rounds * protocol.lasting
+        further = math.sqrt(protocol.n) if protocol.accelerated else 1.0
+        return further * (reach + DEVIATIONS * (math.sqrt(protocol.start_variance) + fresh))
 
     # ── planning ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -172,12 +200,14 @@ class GossipRunning(Kind):
 
         Fresh noise before every send is what makes rounding harmless; without it local DP is all that could be claimed.
         """
-        gap = spectral_gap(wish.graph)
+        gap, accelerated = spectral_gap(wish.graph), bool(wish.options.get("accelerated", False))
+        time = math.sqrt(gap) if accelerated else gap
         trials = [
             calibrate(
                 Gossip(
-                    wish.graph, rounds=max(2, math.ceil(mixed / gap)), sigma=1.0, refresh=refresh,
-                    sensitivity=wish.task.sensitivity, dimension=wish.task.dimension,
+                    wish.graph, rounds=max(2, math.ceil(mixed / time)), sigma=1.0, refresh=refresh,
+                    sensitivity=wish.task.sensitivity, dimension=wish.task.dimension, accelerated=accelerated,
+                    gap=gap if accelerated else None,
                 ),
                 wish.epsilon,
                 wish.delta,
@@ -189,7 +219,7 @@ class GossipRunning(Kind):
         best = best.replace(sigma=rounded_up(best.sigma, DIGITS))
         return {
             "kind": cls.kind, "sigma": best.sigma, "grid": _grid(best, wish.delta), "rounds": best.rounds,
-            "refresh": best.refresh, "mixing": best.mixing,
+            "refresh": best.refresh, "mixing": best.mixing, "gap": best.gap or 0.0,
         }  # fmt: skip
 
     def least(self) -> dict[str, Any]:

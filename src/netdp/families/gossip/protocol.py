@@ -25,7 +25,7 @@ from netdp.graphs.graph import Graph
 from netdp.graphs.mixing import Mixing, as_mixing, edge_denominators, mixing_matrix
 from netdp.graphs.spectrum import DENSE_LIMIT, chebyshev_gamma, spectral_gap
 from netdp.numerics.arrays import FloatArray, IntArray
-from netdp.numerics.checks import count, finite_variance, non_negative, scale, switch
+from netdp.numerics.checks import count, finite_variance, non_negative, positive, scale, switch
 from netdp.protocols.base import OnGraph
 from netdp.protocols.grid import Draw, grid_distance, grid_step, nearest, power_below, squared_steps
 
@@ -128,6 +128,11 @@ class NoisyGossip(OnGraph):
         return self.grid
 
     @property
+    def most_steps(self) -> int:
+        """The largest number of grid steps that a value may have."""
+        return MOST_STEPS
+
+    @property
     def start_variance(self) -> int:
         """On a grid: the parameter of the initial noise, σ² in squared steps, rounded up."""
         return squared_steps(Fraction(self.sigma) ** 2, self.step)
@@ -150,7 +155,7 @@ class NoisyGossip(OnGraph):
                 f"{power_below(self.sigma)!r}"
             )
         noise = self.start_variance + sends * self.fresh_variance
-        if room * noise > MOST_STEPS**2 or self.sensitivity / self.step > MOST_STEPS // 4:
+        if room * noise > MOST_STEPS**2 or self.sensitivity / self.step > self.most_steps // 4:
             raise InvalidValue(
                 f"the grid {self.step:g} is too fine for sigma={self.sigma:g}, refresh={self.refresh:g} and "
                 f"sensitivity={self.sensitivity:g}: all noise together may have a deviation of {deviations}, so that states "
@@ -170,7 +175,8 @@ class Gossip(NoisyGossip):
     refresh : r ≥ 0; fresh noise of variance r·σ²/rounds is added before every send but the first.
     masks : κ ≥ 0; each edge shares a secret N(0, κσ²), added at one end and subtracted at the other.
     accelerated : Chebyshev acceleration. With refresh, fresh noise is also added to the remembered previous
-        state; otherwise each impulse would count 1/(2−γ) times in the mean.
+        state; otherwise each impulse would count 1/(2−γ) times in the mean. `gap` is the spectral gap it assumes; by default the
+        graph's own.
     sensitivity : Δ, the largest L2 distance between two values of one party.
     mixing : name of the gossip matrix, see `netdp.graphs.mixing`; or one of your own, a `netdp.graphs.GossipMatrix` or an array.
     grid : None for real numbers; or the step of a grid, a power of two: states are then rounded to it after every step.
@@ -198,6 +204,7 @@ class Gossip(NoisyGossip):
     mixing: Mixing = "metropolis"
     grid: float | None = None
     dimension: int = 1
+    gap: float | None = None
 
     def __post_init__(self) -> None:
         self._set(graph=as_graph(self.graph, "Gossip"))
@@ -213,14 +220,15 @@ class Gossip(NoisyGossip):
         self.graph.require_connected("gossip")
         self._set(mixing=as_mixing(self.mixing, self.graph))
         self._set(grid=grid_step(self.grid), dimension=count("dimension", self.dimension))
+        if self.gap is not None:
+            if not self.accelerated:
+                raise InvalidValue(f"gap={self.gap!r} belongs to accelerated gossip; set accelerated=True or leave gap out")
+            if not 0 < positive("gap", self.gap) <= 1:
+                raise InvalidValue(f"gap must lie in (0, 1], got {self.gap!r}")
         if self.grid is not None:
             self._check_grid()
 
     def _check_grid(self) -> None:
-        if self.accelerated:
-            raise InvalidValue(
-                "accelerated gossip on a grid is not proved: set accelerated=False, or grid=None for real numbers"
-            )
         if not isinstance(self.mixing, str):
             raise InvalidValue(
                 "weights of your own on a grid: the steps of a wire divide by whole numbers, which only the named mixings do; name "
@@ -231,7 +239,38 @@ class Gossip(NoisyGossip):
                 f"masks={self.masks:g} on a grid: real-valued masks do not hide whole numbers; MaskedSum has masks that do, "
                 "or set grid=None for real numbers"
             )
-        self._check_room(self.rounds - 1, 16, "2⁵⁸ steps, Δ too")
+        if self.accelerated and self.gap is None:  # one number, the same on every machine and without the grid
+            self._set(gap=spectral_gap(self.graph, self.mixing))
+        if self.chebyshev == 2.0:
+            raise InvalidValue(f"gap={self.gap!r} leaves nothing of the mean in floating point; give a larger gap")
+        growth = math.ceil(self.growth**2)
+        self._check_room(self.rounds - 1, self.room, "2⁵⁸ steps, Δ too" if not self.accelerated else "2⁵⁷/growth steps")
+        if self.rounds * math.sqrt(self.n) * growth > 2.0**58:
+            raise InvalidValue(
+                f"accelerated gossip of {self.rounds:,} rounds with gap={self.gap!r} may carry roundings beyond 64 bits; set "
+                "accelerated=False, or give fewer rounds or a larger gap"
+            )
+
+    @property
+    def growth(self) -> float:
+        """No fresh noise counts more in any state, in L2 norm over the parties that add it: γ/(2 − γ); 1 without acceleration."""
+        return 1.0 if self.chebyshev is None else self.chebyshev / (2.0 - self.chebyshev)
+
+    @property
+    def room(self) -> int:
+        """How many times the variance of all noise must fit into 2¹²⁰, in squared steps, so that states are 64-bit numbers."""
+        return 16 if self.chebyshev is None else 64 * math.ceil(self.growth**2)
+
+    @property
+    def lasting(self) -> float:
+        """No rounding counts more in any later state, in L2 norm over the parties that round: 1/(2 − γ)."""
+        return 1.0 if self.chebyshev is None else 1.0 / (2.0 - self.chebyshev)
+
+    @property
+    def most_steps(self) -> int:
+        """The largest number of grid steps that a value may have; with acceleration weights of a state may be negative, and their
+        sizes add up to at most √n."""
+        return MOST_STEPS if not self.accelerated else MOST_STEPS // math.isqrt(4 * self.n)
 
     @property
     def fresh_variance(self) -> int:
@@ -256,7 +295,9 @@ class Gossip(NoisyGossip):
     @cached_property
     def chebyshev(self) -> float | None:
         """Chebyshev's γ, or None when the protocol is not accelerated."""
-        return chebyshev_gamma(spectral_gap(self.graph, self.mixing)) if self.accelerated else None
+        if not self.accelerated:
+            return None
+        return chebyshev_gamma(spectral_gap(self.graph, self.mixing) if self.gap is None else self.gap)
 
     @cached_property
     def denominators(self) -> IntArray:
@@ -281,17 +322,18 @@ class Gossip(NoisyGossip):
 
 
 def gossip_steps(protocol: NoisyGossip, values: FloatArray) -> IntArray:
-    """Values in grid steps, ⌊x/g + ½⌋; refuses more than 2⁶⁰ of them.
+    """Values in grid steps, ⌊x/g + ½⌋; refuses more than `most_steps` of them, 2⁶⁰ without acceleration.
 
     >>> from netdp import graphs
     >>> gossip_steps(Gossip(graphs.ring(3), rounds=1, sigma=1.0, grid=0.5), np.array([0.2, 0.75])).tolist()
     [0, 2]
     """
     steps = np.asarray(values, dtype=np.float64) / protocol.step
-    wrong = ~(np.abs(steps) <= MOST_STEPS)
+    wrong = ~(np.abs(steps) <= protocol.most_steps)
     if wrong.any():
+        words = "2⁶⁰" if protocol.most_steps == MOST_STEPS else f"{protocol.most_steps:.2g}"
         raise InvalidValue(
-            f"the value {np.asarray(values)[wrong].flat[0]!r} has more than 2⁶⁰ steps of the grid {protocol.step:g}; subtract a "
+            f"the value {np.asarray(values)[wrong].flat[0]!r} has more than {words} steps of the grid {protocol.step:g}; subtract a "
             "public centre from all values, or give a coarser grid"
         )
     return nearest(steps)
@@ -327,11 +369,22 @@ def gossip_weights(protocol: Gossip, u: int) -> dict[int, int]:
     return dict(zip(graph.indices[row].tolist(), protocol.denominators[row].tolist(), strict=True))
 
 
-def gossip_step(weights: Mapping[int, int], own: IntArray, received: Mapping[int, IntArray]) -> IntArray:
+def gossip_step(
+    weights: Mapping[int, int],
+    own: IntArray,
+    received: Mapping[int, IntArray],
+    previous: IntArray | None = None,
+    gamma: float | None = None,
+) -> IntArray:
     """⌊Σ_v W_uv s_v + ½⌋, exactly: the state after mixing, from what u sent itself and what its neighbours sent.
+
+    previous, gamma   accelerated, from the second step on: ⌊γ·Σ_v W_uv s_v + (1 − γ)·previous + ½⌋, exactly as well, where
+                      `previous` is what u sent before, with the fresh noise that it has added since
 
     >>> gossip_step({1: 3, 2: 3}, np.array([4]), {1: np.array([5]), 2: np.array([6])}).tolist()
     [5]
+    >>> gossip_step({1: 3, 2: 3}, np.array([4]), {1: np.array([5]), 2: np.array([6])}, np.array([2]), 1.5).tolist()
+    [7]
     """
     if received.keys() != weights.keys():
         odd = min(received.keys() ^ weights.keys())
@@ -345,8 +398,15 @@ def gossip_step(weights: Mapping[int, int], own: IntArray, received: Mapping[int
         if received[v].shape != own.shape:
             raise InvalidValue(f"party {v} sent {received[v].shape} numbers, {own.shape} are expected")
         change = change + (received[v].astype(object) - mine) * (common // weights[v])
-    # between the least and the largest of the states, so it fits into 64 bits
-    return np.asarray(mine + (2 * change + common) // (2 * common)).astype(np.int64)
+    if previous is None or gamma is None:
+        # between the least and the largest of the states, so it fits into 64 bits
+        return np.asarray(mine + (2 * change + common) // (2 * common)).astype(np.int64)
+    over, under = gamma.as_integer_ratio()  # a binary fraction: nothing is rounded but the result
+    whole = over * (mine * common + change) + (under - over) * common * previous.astype(object)
+    mixed = np.asarray((2 * whole + under * common) // (2 * under * common))
+    if any(abs(one) > 2**63 - 1 for one in mixed):
+        raise InvalidValue("a state does not fit into 64 bits: somebody sent too much")
+    return mixed.astype(np.int64)
 
 
 def summed(state: IntArray, noise: IntArray) -> IntArray:

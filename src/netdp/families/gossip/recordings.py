@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import cast
 
 import numpy as np
@@ -59,21 +59,34 @@ def _randomized(recording: Recording, attempt: int, roster: tuple[int, ...], pro
     return f"attempt {attempt}: {len(offers):,} offers of {len(roster)} parties, {taken:,} taken up"
 
 
+def _all_mixed(protocol: Gossip, states: Mapping[tuple[int, int], IntArray], u: int) -> dict[int, IntArray]:
+    """By round what party u had after mixing, before it added fresh noise: as far as all that it needs was recorded."""
+    weights, found = gossip_weights(protocol, u), dict[int, IntArray]()
+    previous: IntArray | None = None
+    for t in range(1, protocol.rounds):
+        if not all((v, t - 1) in states for v in (u, *weights)):
+            break
+        around = {v: states[v, t - 1] for v in weights}
+        if t > 1:
+            previous = states[u, t - 2] + (states[u, t - 1] - found[t - 1])
+        found[t] = gossip_step(weights, states[u, t - 1], around, previous, protocol.chebyshev)
+    return found
+
+
 def _gossip_noise_opened(recording: Recording) -> Iterator[OpenedNoise]:
     protocol = cast(Gossip, recording.study.protocol())
-    weights = {u: gossip_weights(protocol, u) for u in range(protocol.n)}
     for attempt in recording.rosters:
         states = {
             (one.item.key.author, one.item.key.index): np.frombuffer(one.item.body, dtype="<i8").astype(np.int64)
             for one in recording.items
             if (one.item.key.kind, one.item.key.attempt) == (ItemKind.STATE, attempt)
         }
+        mixed = {u: _all_mixed(protocol, states, u) for u in range(protocol.n)}
         for (u, t), state in states.items():
             if t == 0:
                 yield OpenedNoise(u, state - gossip_steps(protocol, recording.rows[u][0]), protocol.start_variance)
-            elif all((v, t - 1) in states for v in (u, *weights[u])):
-                mixed = gossip_step(weights[u], states[u, t - 1], {v: states[v, t - 1] for v in weights[u]})
-                yield OpenedNoise(u, state - mixed, protocol.fresh_variance)
+            elif t in mixed[u]:
+                yield OpenedNoise(u, state - mixed[u][t], protocol.fresh_variance)
 
 
 def _gossip_record(view: View, protocol: Gossip, values: FloatArray) -> Record | None:
@@ -85,14 +98,9 @@ def _gossip_record(view: View, protocol: Gossip, values: FloatArray) -> Record |
     needed = {(int(u), int(t)) for t, u, _ in messages} | {(u, t) for u in own for t in range(protocol.rounds)}
     if needed - set(states):
         return None
-    refreshes = []
-    for t in range(1, protocol.rounds) if protocol.fresh_variance else ():
-        row = []
-        for u in own:
-            weights = gossip_weights(protocol, u)
-            mixed = gossip_step(weights, states[u, t - 1], {v: states[v, t - 1] for v in weights})
-            row.append((states[u, t] - mixed) * g)
-        refreshes.append(row)
+    mixed = {u: _all_mixed(protocol, states, u) for u in own}
+    times = range(1, protocol.rounds) if protocol.fresh_variance else ()
+    refreshes = [[(states[u, t] - mixed[u][t]) * g for u in own] for t in times]
     d = values.shape[1]
     return Record(
         observers=view.observers, messages=messages, payloads=np.array([states[int(u), int(t)] for t, u, _ in messages]) * g,

@@ -103,10 +103,18 @@ def _rounds(
         common[u] = multiple if 0 < multiple < _LARGEST else 0
     whole = W.multiply(np.maximum(common, 1.0)[:, None]).tocsr()
     whole.data = np.where(np.repeat(common > 0, np.diff(whole.indptr)), np.rint(whole.data), whole.data)
+    gamma, before = protocol.chebyshev, None
     for t in range(protocol.rounds):
         if t and protocol.fresh_variance:
             fresh = _whole(rng, protocol.fresh_variance, grid.shape)
             grid, real = grid + fresh, real + fresh
+            before = None if before is None else (before[0] + fresh, before[1] + fresh)
+        if gamma is not None:
+            mixed = W @ grid, W @ real
+            if before is not None:
+                mixed = gamma * mixed[0] + (1 - gamma) * before[0], gamma * mixed[1] + (1 - gamma) * before[1]
+            before, (grid, real) = (grid, real), (np.floor(mixed[0] + 0.5), mixed[1])
+            continue
         times = np.maximum(common, 1.0)[:, None]
         grid, real = np.floor((2 * (whole @ grid) + times) / (2 * times)), W @ real
     return grid, real

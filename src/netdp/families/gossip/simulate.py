@@ -68,13 +68,20 @@ def _on_a_grid_gossip(protocol: Gossip, data: FloatArray, bounds: Any, seed: int
     transcript = transcribe(protocol)
     watch = MessageTap(transcript, observers)
     refreshes = []
+    previous: IntArray | None = None
     for t in range(protocol.rounds):
         if t and protocol.fresh_variance:
             fresh = draw(protocol.fresh_variance, n * d).reshape(n, d)
             refreshes.append(_real(protocol, fresh[own]))
-            state = summed(state, fresh)
+            state, previous = summed(state, fresh), None if previous is None else summed(previous, fresh)
         watch.see(t, _real(protocol, state))
-        state = np.stack([gossip_step(row, state[u], {v: state[v] for v in row}) for u, row in enumerate(weights)])
+        mixed = np.stack([
+            gossip_step(
+                row, state[u], {v: state[v] for v in row}, None if previous is None else previous[u], protocol.chebyshev
+            )
+            for u, row in enumerate(weights)
+        ])  # fmt: skip
+        state, previous = mixed, state
     kept = None
     if observers:
         kept = watch.record(_real(protocol, integers), _real(protocol, noise), *no_masks(d), refreshes)

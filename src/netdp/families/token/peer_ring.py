@@ -150,6 +150,38 @@ class Ring(Spread):
         return (0, np.zeros(self._width, dtype=np.int64)) if self._place == 0 and self._last < 0 else None
 
 
+_MOST_ROUNDS = 10_000
+
+
+def check_rounds(rounds: int) -> None:
+    """Refuse a token that never goes round, or for ever."""
+    if not 1 <= rounds <= _MOST_ROUNDS:
+        raise Misfit(("rounds",), f"must be 1 to {_MOST_ROUNDS:,}, got {rounds}")
+
+
+def wished_rounds(wish: Wish) -> int:
+    """How often the token is to go round: once per period, unless it is told."""
+    return int(wish.options.get("rounds", wish.task.values_each))
+
+
+def check_periods(study: Study) -> None:
+    """Refuse a token that does not go round once per period."""
+    periods, rounds = study.task.values_each, study.settings.rounds
+    if periods not in (1, rounds):
+        raise Misfit(
+            ("protocol", "rounds"), f"is {rounds} and there are {periods} periods; the token goes round once for each"
+        )
+
+
+def rounds_words(study: Study) -> str:
+    """How often the token goes round, in words, with a space before them; nothing where it does so once."""
+    rounds = study.settings.rounds
+    if rounds == 1:
+        return ""
+    what = "its value of that period" if study.task.values_each > 1 else "the same value with fresh randomness"
+    return f" The token goes round {rounds} times, and each party adds {what} every time; one total is released in the end."
+
+
 class RingSettings(Strict):
     """A token that goes round the parties in their order (`netdp.RingSum`)."""
 
@@ -160,6 +192,11 @@ class RingSettings(Strict):
     closing: Number = 1.0
     rounds: Whole = 1
 
+    @model_validator(mode="after")
+    def _sensible(self) -> Self:
+        check_rounds(self.rounds)
+        return self
+
 
 class RingRunning(Kind):
     """A running total that everybody adds to, in the order of the list."""
@@ -168,6 +205,8 @@ class RingRunning(Kind):
     Settings = RingSettings
     sends = frozenset({ItemKind.TOKEN, ItemKind.TOTAL})
     releases_the_answer = True
+    options = ("rounds",)
+    takes_periods = True
     canaries = "party"
     comments: ClassVar = {
         "noise": '"distributed": every party adds a share',
@@ -182,7 +221,12 @@ class RingRunning(Kind):
 
     def check(self) -> None:
         super().check()
+        check_periods(self.study)
         check_ring_edges(self.study)
+
+    @property
+    def how_words(self) -> str:
+        return self.how + rounds_words(self.study)
 
     def protocol(self) -> RingSum:
         how, task = self.settings, self.study.task
@@ -202,7 +246,7 @@ class RingRunning(Kind):
         def draw(variance: int, size: int) -> IntArray:
             return DiscreteGaussian(variance).sample((size,), words)
 
-        added = ring_contributions(self.protocol(), desk.me, desk.rows[0], draw)
+        added = ring_contributions(self.protocol(), desk.me, desk.rows if len(desk.rows) > 1 else desk.rows[0], draw)
         return roster_digest(roster), added.astype("<i8").tobytes()
 
     def spread(self, desk: Desk, attempt: int, roster: Roster) -> Spread:
@@ -234,7 +278,8 @@ class RingRunning(Kind):
     @classmethod
     def start(cls, wish: Wish) -> dict[str, Any]:
         sigma = rounded_up(noise_for(wish.task.sensitivity, wish.epsilon, wish.delta), DIGITS)
-        return {"kind": cls.kind, "sigma": sigma, "grid": ring_grid(sigma, wish.graph.n, wish.task)}
+        grid = ring_grid(sigma, wish.graph.n, wish.task)
+        return {"kind": cls.kind, "sigma": sigma, "grid": grid, "rounds": wished_rounds(wish)}
 
     def least(self) -> dict[str, Any]:
         study, terms = self.study, self.study.privacy
@@ -265,9 +310,10 @@ class RingRunning(Kind):
 
 def check_ring_edges(study: Study) -> None:
     """Refuse a network in which a party is not linked to the next of the list."""
-    for u in range(study.n - 1):
-        if not study.graph.has_edge(u, u + 1):
-            a, b = study.names[u], study.names[u + 1]
+    for u in range(study.n - (study.settings.rounds == 1)):
+        v = (u + 1) % study.n
+        if not study.graph.has_edge(u, v):
+            a, b = study.names[u], study.names[v]
             raise Misfit(("network",), f"the token goes from {a} to {b}, which are no neighbours; add that edge")
 
 
@@ -276,8 +322,6 @@ def ring_grid(sigma: float, n: int, task: AnyTask) -> float:
     finest = min(sigma / (16 * math.sqrt(n)), task.sensitivity / (1024 * math.sqrt(task.dimension)))
     return min(power_of_two(finest), 1.0)
 
-
-_MOST_ROUNDS = 10_000
 
 _FEW = 30  # coalitions that are looked at for the sake of an explanation alone
 
@@ -294,8 +338,7 @@ class RingHistogramSettings(Strict):
 
     @model_validator(mode="after")
     def _sensible(self) -> Self:
-        if not 1 <= self.rounds <= _MOST_ROUNDS:
-            raise Misfit(("rounds",), f"must be 1 to {_MOST_ROUNDS:,}, got {self.rounds}")
+        check_rounds(self.rounds)
         return self
 
 
@@ -307,6 +350,7 @@ class RingHistogramRunning(Kind):
     sends = frozenset({ItemKind.TOKEN, ItemKind.TOTAL})
     releases_the_answer = True
     options = ("rounds",)
+    takes_periods = True
     tasks = COUNTS
     tolerates = True
     depends_on_place = True
@@ -325,6 +369,7 @@ class RingHistogramRunning(Kind):
         super().check()
         study, most = self.study, self.study.privacy.absent
         around = self.settings.rounds > 1
+        check_periods(study)
         if study.smallest_roster < 3:
             raise Misfit(("privacy", "absent"), f"leaves {study.smallest_roster} parties; a ring needs 3")
         for u in range(study.n):
@@ -338,6 +383,10 @@ class RingHistogramRunning(Kind):
                     raise Misfit(
                         ("network",), f"the token goes from {a} to {b}{why}, which are no neighbours; add that edge"
                     )
+
+    @property
+    def how_words(self) -> str:
+        return self.how + rounds_words(self.study)
 
     def protocol(self) -> RingHistogram:
         return self._among(self.study.n)
@@ -411,7 +460,7 @@ class RingHistogramRunning(Kind):
         protocol = self.protocol_of(roster)
         where = context(self.study.hash, attempt, roster)
         words = noise_words(desk.identity.noise_secret, where, desk.rows.astype("<f8").tobytes())
-        labels = [int(np.argmax(desk.rows[0]))] * protocol.rounds
+        labels = np.broadcast_to(np.argmax(desk.rows, axis=1), protocol.rounds).tolist()  # one, or one per period
         added = ring_answers(protocol, roster.index(desk.me), labels, words)
         return roster_digest(roster), added.astype("<i8").tobytes()
 
@@ -443,7 +492,7 @@ class RingHistogramRunning(Kind):
 
     @classmethod
     def start(cls, wish: Wish) -> dict[str, Any]:
-        return {"kind": cls.kind, "gamma": 0.5, "rounds": wish.options.get("rounds", 1)}
+        return {"kind": cls.kind, "gamma": 0.5, "rounds": wished_rounds(wish)}
 
     def least(self) -> dict[str, Any]:
         terms = self.study.privacy

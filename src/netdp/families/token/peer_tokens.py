@@ -91,8 +91,14 @@ class Load(ABC):
     steps: int
 
     @abstractmethod
-    def row(self, value: FloatArray) -> IntArray:
-        """A party's numbers as they are written down."""
+    def row(self, values: FloatArray) -> IntArray:
+        """A party's numbers as they are written down: of its one value, or of its values of all periods, one after the other."""
+
+    def _of_period(self, row: IntArray, width: int, t: int) -> IntArray:
+        """Of a row with so many numbers per period those that step t adds: of the period of the step, which is public."""
+        periods = len(row) // width
+        period = t * periods // self.steps
+        return row[period * width : (period + 1) * width]
 
     @abstractmethod
     def add(self, token: IntArray, row: IntArray, key: bytes, k: int, t: int) -> IntArray:
@@ -121,13 +127,14 @@ class SumLoad(Load):
         self._noise = DiscreteGaussian(protocol.variance)
         self._closing = DiscreteGaussian(protocol.closing_variance) if protocol.closing_variance else None
 
-    def row(self, value: FloatArray) -> IntArray:
+    def row(self, values: FloatArray) -> IntArray:
         from netdp.families.token.steps import walk_values
 
-        return walk_values(self._protocol, value)
+        return walk_values(self._protocol, values).ravel()
 
     def add(self, token: IntArray, row: IntArray, key: bytes, k: int, t: int) -> IntArray:
-        return visited(token, row, self._noise.sample((self.width,), key_words(key, _NOISE, k, t)))
+        noise = self._noise.sample((self.width,), key_words(key, _NOISE, k, t))
+        return visited(token, self._of_period(row, self.width, t), noise)
 
     def close(self, token: IntArray, key: bytes, k: int) -> IntArray:
         if self._closing is None:
@@ -156,12 +163,13 @@ class CountLoad(Load):
         self._protocol = protocol
         self.width, self.tokens, self.steps = protocol.domain, protocol.tokens, protocol.steps
 
-    def row(self, value: FloatArray) -> IntArray:
-        return np.array([int(np.argmax(value))], dtype=np.int64)
+    def row(self, values: FloatArray) -> IntArray:
+        return np.argmax(np.atleast_2d(values), axis=1)
 
     def add(self, token: IntArray, row: IntArray, key: bytes, k: int, t: int) -> IntArray:
         nothing = np.zeros(self.width, dtype=np.int64)
-        return visited(token, nothing, response(self._protocol, int(row[0]), key_words(key, _NOISE, k, t)))
+        own = int(self._of_period(row, 1, t)[0])
+        return visited(token, nothing, response(self._protocol, own, key_words(key, _NOISE, k, t)))
 
     def fits(self, token: IntArray, visits: int) -> bool:
         return is_heap(self._protocol, token, visits)

@@ -109,6 +109,7 @@ class WalkRunning(Kind):
     """Tokens on a random walk over the parties."""
 
     options = ("steps", "tokens")
+    takes_periods = True
     sends = frozenset({ItemKind.OFFER, ItemKind.ACCEPT, ItemKind.TOKEN, ItemKind.TOTAL})
     tolerates = True
     comments: ClassVar = {
@@ -126,6 +127,18 @@ class WalkRunning(Kind):
         study, how = self.study, self.settings
         if how.steps < study.n:
             raise Misfit(("protocol", "steps"), f"{how.steps} are fewer than one visit to each of {study.n} parties")
+        if (periods := study.task.values_each) > 1:
+            if how.walk != "uniform":
+                raise Misfit(
+                    ("task", "periods"),
+                    f'with walk = "{how.walk}" the error of values that change over time is not predicted; take walk = "uniform" '
+                    "on the complete graph, or ring-sum",
+                )
+            if how.steps % periods:
+                raise Misfit(
+                    ("protocol", "steps"),
+                    f"{how.steps} are not as many in each of {periods} periods; give a multiple of {periods}",
+                )
         if how.walk == "uniform":
             for u in range(study.n):
                 missing = sorted(set(range(study.n)) - {u} - set(study.neighbours(u)))
@@ -153,6 +166,14 @@ class WalkRunning(Kind):
             self.protocol()
         except NetdpError as problem:
             raise Misfit(("protocol",), str(problem)) from None
+
+    @property
+    def how_words(self) -> str:
+        periods = self.study.task.values_each
+        if periods == 1:
+            return self.how
+        each = self.settings.steps // periods
+        return f"{self.how} Of {periods} periods each has {each} steps of every token; a holder adds what it has of that period."
 
     @abstractmethod
     def _among(self, parties: int) -> Tokens:
@@ -276,7 +297,7 @@ class WalkRunning(Kind):
     # ── one party ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def draw(self, desk: Desk, attempt: int, roster: Roster) -> tuple[bytes, bytes]:
-        row = load_of(self.protocol_of(roster)).row(desk.rows[0])
+        row = load_of(self.protocol_of(roster)).row(desk.rows)
         where = context(self.study.hash, attempt, roster)
         words = noise_words(desk.identity.noise_secret, where, row.astype("<i8").tobytes())
         drawn = words(2 * KEY // 8).astype("<u8").tobytes()
@@ -483,7 +504,8 @@ class WalkHistogramRunning(WalkRunning):
 def _walk_of(wish: Wish) -> dict[str, Any]:
     """Steps, tokens and the kind of walk that a wish asks for."""
     n = wish.graph.n
-    steps, tokens = wish.options.get("steps", 10 * n), wish.options.get("tokens", 1)
+    periods = wish.task.values_each
+    steps, tokens = wish.options.get("steps", math.ceil(10 * n / periods) * periods), wish.options.get("tokens", 1)
     for name, value in (("steps", steps), ("tokens", tokens)):  # before a grid is made of them
         if value < 1:
             raise Misfit(("protocol", name), f"must be 1 or more, got {value}")

@@ -9,7 +9,7 @@ from typing import cast
 import numpy as np
 
 from netdp.families.token.ring import RingHistogram, RingSum, ring_steps
-from netdp.families.token.simulate import TokenRecord
+from netdp.families.token.simulate import TokenRecord, period_of
 from netdp.families.token.steps import is_heap, walk_values
 from netdp.families.token.walk import GraphWalkSum, WalkSum
 from netdp.numerics.arrays import FloatArray, IntArray
@@ -101,9 +101,15 @@ def _ring_noise_opened(recording: Recording) -> Iterator[OpenedNoise]:
                 u = roster[hop % n]
                 closing = protocol.closing_variance if hop == last else 0
                 variance = int(protocol.hop_variances[hop]) + closing
-                left = tokens[hop] - tokens[hop - 1] - ring_steps(protocol, recording.rows[u][0])
+                left = tokens[hop] - tokens[hop - 1] - _ring_value(recording, protocol, u, hop)
                 if variance:
                     yield OpenedNoise(u, left, variance, 1 + bool(closing))
+
+
+def _ring_value(recording: Recording, protocol: RingSum, u: int, hop: int) -> IntArray:
+    """What a party meant to add at a hop, in whole steps: its value, or that of the round's period."""
+    rows = recording.rows[u]
+    return ring_steps(protocol, rows[hop // protocol.n if len(rows) > 1 else 0])
 
 
 def _walk_noise_opened(recording: Recording) -> Iterator[OpenedNoise]:
@@ -121,13 +127,17 @@ def _walk_noise_opened(recording: Recording) -> Iterator[OpenedNoise]:
         for (k, t), (u, numbers) in sorted(moved.items()):
             since, before = came[k]
             visits, closing = t - since, protocol.closing_variance if t == protocol.steps else 0
-            left = numbers - before - visits * walk_values(protocol, recording.rows[u][0])
+            given = walk_values(protocol, recording.rows[u])
+            left = numbers - before - given[period_of(np.arange(since, t), protocol.steps, len(given))].sum(axis=0)
             yield OpenedNoise(u, left, visits * protocol.variance + closing, visits + bool(closing))
             came[k] = (t, numbers)
 
 
-def _ring_record(view: View, protocol: RingSum, values: FloatArray) -> TokenRecord | None:
-    """What the simulator would have kept of this run for these observers."""
+def _ring_record(recording: Recording, view: View, protocol: RingSum, values: FloatArray) -> TokenRecord | None:
+    """What the simulator would have kept of this run for these observers.
+
+    Of values that change over time the auditor, who knows them, takes off what is beyond the first period's.
+    """
     attempt = max(view.rosters, default=1)
     tokens = {index: numbers_of(body) for (_, index), body in view.bodies(ItemKind.TOKEN, attempt).items()}
     released = view.bodies(ItemKind.TOTAL, attempt).get((protocol.n - 1, 0))
@@ -135,6 +145,13 @@ def _ring_record(view: View, protocol: RingSum, values: FloatArray) -> TokenReco
     if released is None:
         return None
     tokens |= {-1: np.zeros(d, dtype=np.int64), last: numbers_of(released)}
+    if max(len(rows) for rows in recording.rows.values()) > 1:
+        more = [
+            _ring_value(recording, protocol, u := hop % protocol.n, hop) - _ring_value(recording, protocol, u, u)
+            for hop in range(last + 1)
+        ]
+        beyond = np.concatenate([np.zeros((1, d), dtype=np.int64), np.cumsum(more, axis=0)])
+        tokens = {hop: token - beyond[hop + 1] for hop, token in tokens.items()}
     hops = [hop for hop in range(last + 1) if hop % protocol.n in view.observers]
     if any(hop not in tokens or hop - 1 not in tokens for hop in hops):
         return None
@@ -170,7 +187,7 @@ class RingRecording(LinearRecording):
         return _ring_noise_opened(self.recording)
 
     def record(self, view: View, values: FloatArray) -> TokenRecord | None:
-        return _ring_record(view, cast(RingSum, self.study.protocol()), values)
+        return _ring_record(self.recording, view, cast(RingSum, self.study.protocol()), values)
 
     def in_steps(self, data: FloatArray) -> IntArray:
         return ring_steps(cast(RingSum, self.study.protocol()), data)

@@ -61,7 +61,7 @@ def facts(study: Study, known: Losses | None = None) -> dict[str, Any]:
         "protected": study.task.protected,
         "unit": study.task.unit,
         "protocol": study.settings.kind,
-        "how": study.running.how,
+        "how": study.running.how_words,
         "told": study.running.told.format(n=study.n, curator="" if study.curator is None else study.curator.name),
         "promised": {"epsilon": terms.epsilon, "delta": terms.delta, "colluders": terms.colluders},
         "weak": weak_words(terms.epsilon),
@@ -244,10 +244,10 @@ def _width(study: Study) -> float | None:
     if task.unit == "record" or isinstance(task, Training):
         return None
     if not task.is_numeric:
-        return float(study.n)
+        return float(study.n * task.values_each)
     if task.bounds is None or task.kind not in ("mean", "sum"):
         return None
-    return (task.bounds[1] - task.bounds[0]) * (study.n if task.kind == "sum" else 1)
+    return (task.bounds[1] - task.bounds[0]) * (study.n * task.values_each if task.kind == "sum" else 1)
 
 
 def often(said: dict[str, Any]) -> str:

@@ -46,6 +46,8 @@ _TASK_COMMENTS = {
     "other": "whether values that are not listed are counted in a cell of their own",
     "missing": 'rows with empty cells: "refuse" or "skip"',
     "max_records": "how many a party may have; public",
+    "period": "values that change over time: the column that says of which period a row is",
+    "periods": "in their order; a party adds one value in each",
     "model": "what is trained, by all parties together",
     "source": "SHA-256 of the module's file: every party has just this one, and has read it",
     "parameters": "how many numbers the model has",

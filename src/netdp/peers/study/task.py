@@ -36,6 +36,9 @@ Under Laplace noise s² = 2/ε²: half of what a centred sum and a count take th
 every bound of a record follows as above. Rounding moves z² by at most 2⁻⁵⁴, which the protocols' margin for vectors
 (2·10⁻⁹ relative to Δ: `netdp.families.masked.protocol`) covers many times. √3 is rounded up.
 
+**Values that change over time.** With `periods` a party has one such vector per period (unit "party"), all of them replaced
+together: Δ is the distance of each. The answer is about all of them, as if every party were as many parties as there are periods.
+
 A mean or a variance of records is a quotient of noisy totals. Where the noisy number of records is less than four
 deviations of its own noise (or less than 1), the quotient says nothing, and none is given.
 """
@@ -61,6 +64,7 @@ from netdp.peers.study.rows import read_rows
 _MOST_CELLS = 1_000_000
 _MOST_NUMBERS = 200_000_000
 _LABELLED = 10_000
+_MOST_PERIODS = 10_000
 _MOST_RECORDS = 10**9
 _CERTAIN = 4.0  # deviations of its noise that a number of records must exceed
 OTHER = "other"
@@ -89,6 +93,20 @@ class Question(Strict):
         @property
         def sensitivity(self) -> float:
             """Δ, in L2 norm."""
+
+        @property
+        def needed(self) -> tuple[str, ...]:
+            """The columns whose cells are added or counted."""
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """The columns that are read."""
+        return self.needed
+
+    @property
+    def values_each(self) -> int:
+        """How many values a party adds where all its data are protected together."""
+        return 1
 
     @property
     def labels(self) -> tuple[tuple[str, ...], ...]:
@@ -164,12 +182,17 @@ class Task(Question):
     missing : "refuse" empty cells, or "skip" their rows (unit record only).
     max_records : unit record: how many a party may have; public.
     ends : unit record: a mean from Σ(x − lo) and Σ(hi − x), which one record moves by hi − lo together.
+    period, periods : unit party: values that change over time: the column that says of which period a row is, and the periods, in
+        their order. A party adds one value in each.
 
     >>> task = Task(kind="mean", column="minutes", bounds=(0, 120))
     >>> task.rows([{"minutes": "90"}]), task.sensitivity
     (array([[0.5]]), 2.0)
     >>> task.answer([-4.0], parties=16)["value"]
     45.0
+    >>> monthly = Task(kind="sum", column="kwh", bounds=(0, 10), period="month", periods=("jan", "feb"))
+    >>> monthly.rows([{"kwh": 10, "month": "feb"}, {"kwh": 0, "month": "jan"}]).tolist()
+    [[-1.0], [1.0]]
     """
 
     kind: Literal["sum", "mean", "variance", "histogram", "table"]
@@ -185,16 +208,20 @@ class Task(Question):
     missing: Literal["refuse", "skip"] = "refuse"
     max_records: Whole | None = None
     ends: Switch = False
+    period: str | None = None
+    periods: tuple[str, ...] | None = None
 
     @model_serializer(mode="wrap")
     def _without_what_is_usual(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """`ends` is left out where it is not asked for: such a study is hashed as before there was any of it."""
+        """What is newer is left out where it is not asked for: such a study is hashed as before there was any of it."""
         fields: dict[str, Any] = handler(self)
-        return {name: value for name, value in fields.items() if name != "ends" or value}
+        return {name: value for name, value in fields.items() if name not in ("ends", "period", "periods") or value}
 
     @model_validator(mode="after")
     def _consistent(self) -> Task:
-        for check in (self._check_columns, self._check_numbers, self._check_cells, self._check_unit):
+        for check in (
+            self._check_columns, self._check_numbers, self._check_cells, self._check_unit, self._check_periods,
+        ):  # fmt: skip
             check()
         if not self.is_numeric and self.dimension > _MOST_CELLS:
             raise Misfit(("categories",), f"make {self.dimension:,} cells; at most {_MOST_CELLS:,} can be added")
@@ -300,6 +327,21 @@ class Task(Question):
         if self.value != "single" and self.categories is not None:
             raise Misfit(("value",), f"categories have no {self.value}; a party has a single row, or use edges")
 
+    def _check_periods(self) -> None:
+        if self.period is None and self.periods is None:
+            return
+        if not self.period or self.periods is None:
+            lacking = "periods" if self.period else "period"
+            raise Misfit((lacking,), 'is missing; values that change over time need both: period = "month", periods = ["1", "2"]')
+        if self.unit == "record":
+            raise Misfit(("periods",), 'belong to unit = "party"; records are added up whenever they are from')
+        if self.period in self.needed:
+            raise Misfit(("period",), f"is the column {self.period!r}, which is what is added; name the column of the dates")
+        if not 2 <= len(self.periods) <= _MOST_PERIODS:
+            raise Misfit(("periods",), f"must be 2 to {_MOST_PERIODS:,} periods, got {len(self.periods)}")
+        if len(set(self.periods)) < len(self.periods) or not all(one and one == one.strip() for one in self.periods):
+            raise Misfit(("periods",), f"must be different, without blanks around them; got {list(self.periods)[:20]}")
+
     # ── what it is ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     @property
@@ -309,8 +351,18 @@ class Task(Question):
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """The columns that are read."""
+        """The columns whose cells are added or counted."""
         return self.columns or ((self.column,) if self.column else ())
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """The columns that are read."""
+        return (*self.needed, self.period) if self.period else self.needed
+
+    @property
+    def values_each(self) -> int:
+        """How many values a party adds where all its data are protected together: one, or one per period."""
+        return len(self.periods or ("",))
 
     @property
     def labels(self) -> tuple[tuple[str, ...], ...]:
@@ -394,14 +446,16 @@ class Task(Question):
         "the mean of 'minutes' over the parties, clipped to 0 … 120"
         """
         over = "parties" if self.unit == "party" else "all records"
+        if self.periods is not None:
+            over = f"parties and {len(self.periods)} periods ({self.period!r})"
         if self.is_numeric:
             assert self.bounds is not None
-            of = f"{self._what()} over {'the ' if over == 'parties' else ''}{over}"
+            of = f"{self._what()} over {'the ' if self.unit == 'party' else ''}{over}"
             return f"the {self.kind} of {of}, clipped to {self.bounds[0]:g} … {self.bounds[1]:g}"
         cells = " × ".join(str(len(labels)) for labels in self.labels)
         what = " × ".join(repr(name) for name in self.needed) if self.kind == "table" else self._what()
         return (
-            f"a {self.kind} of {what}: how many {'records' if self.unit == 'record' else over} in each of {cells} cells"
+            f"a {self.kind} of {what}: how many {over if self.unit == 'party' else 'records'} in each of {cells} cells"
         )
 
     def _what(self) -> str:
@@ -412,12 +466,12 @@ class Task(Question):
     # ── from rows to numbers ──────────────────────────────────────────────────────────────────────────────────────────
 
     def rows(self, source: str | os.PathLike[str] | Iterable[Mapping[str, Any]]) -> FloatArray:
-        """What a party adds: an array (records, dimension), one row for unit "party". From a CSV file, or from rows.
+        """What a party adds: an array (records, dimension), one row for unit "party", or one per period. From a CSV file, or rows.
 
         Nothing is left out silently: a row that does not fit is an error that names it.
         """
         given: Sequence[Mapping[str, Any]]
-        given = read_rows(source, self.needed) if isinstance(source, str | os.PathLike) else list(source)
+        given = read_rows(source, self.read) if isinstance(source, str | os.PathLike) else list(source)
         kept = [(place, cells) for place, cells in self._cells(given) if cells is not None]
         if self.unit == "record":
             assert self.max_records is not None
@@ -427,7 +481,28 @@ class Task(Question):
                     "choose which to use before the study, or ask for a study that allows more"
                 )
             return self._encoded([cells for _, cells in kept])
-        return self._encoded([self._one([cells for _, cells in kept])])
+        if self.periods is None:
+            return self._encoded([self._one([cells for _, cells in kept])])
+        return self._encoded([self._one(cells, f" in the period {one!r}") for one, cells in self._by_period(given, kept)])
+
+    def _by_period(
+        self, given: Sequence[Mapping[str, Any]], kept: Sequence[tuple[str, tuple[Any, ...]]]
+    ) -> list[tuple[str, list[tuple[Any, ...]]]]:
+        """The cells of every period, in the order of the periods; a row of another period is an error that names it."""
+        assert self.periods is not None
+        found: dict[str, list[tuple[Any, ...]]] = {one: [] for one in self.periods}
+        for row, (place, cells) in zip(given, kept, strict=True):  # with unit = "party" no row is skipped
+            if self.period not in row:
+                raise InvalidValue(f"{place}: there is no column {self.period!r}; there are {', '.join(map(repr, row))}")
+            of = str(row[self.period]).strip()
+            if of not in found:
+                some = ", ".join(map(repr, self.periods[:5])) + (" …" if len(self.periods) > 5 else "")
+                raise InvalidValue(
+                    f"{place}: column {self.period!r} holds {of!r}, which is no period of the study ({some}); correct it, or take "
+                    "the row out"
+                )
+            found[of].append(cells)
+        return list(found.items())
 
     def _cells(self, given: Sequence[Mapping[str, Any]]) -> Iterable[tuple[str, tuple[Any, ...] | None]]:
         """Of every row where it is and its cells, as numbers or cell numbers; None if it is skipped."""
@@ -461,12 +536,12 @@ class Task(Question):
             "or have the study say other = true"
         )
 
-    def _one(self, cells: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+    def _one(self, cells: list[tuple[Any, ...]], when: str = "") -> tuple[Any, ...]:
         if self.value == "count":
             return (float(len(cells)),)
         if self.value == "single" and len(cells) != 1:
             raise InvalidValue(
-                f"this party has {len(cells)} rows and the study takes exactly one; give one, or have the study say "
+                f"this party has {len(cells)} rows{when} and the study takes exactly one; give one, or have the study say "
                 'value = "mean" (or "sum", "count")'
             )
         if self.value == "single":
@@ -474,11 +549,11 @@ class Task(Question):
         try:
             total = math.fsum(row[0] for row in cells)
         except OverflowError:
-            raise InvalidValue("the numbers of this party are too large to add up; correct them") from None
+            raise InvalidValue(f"the numbers of this party{when} are too large to add up; correct them") from None
         if self.value == "sum":
             return (total,)
         if not cells:
-            raise InvalidValue("this party has no rows, so there is no mean of them; it cannot take part")
+            raise InvalidValue(f"this party has no rows{when}, so there is no mean of them; it cannot take part")
         return (total / len(cells),)
 
     def _encoded(self, cells: list[tuple[Any, ...]]) -> FloatArray:
@@ -533,6 +608,8 @@ class Task(Question):
         if t.shape != (self.dimension,) or not np.isfinite(t).all():
             raise InvalidValue(f"the total must be {self.dimension} finite numbers, got {total!r}")
         out: dict[str, Any] = {"kind": self.kind, "unit": self.unit, "parties": parties}
+        each = self.values_each  # the total is that of an average period, and the answer about all of them
+        t, parties, noise = t * each, parties * each, noise * each
         if self.is_numeric:
             return out | (self._of_parties(t, parties, noise) if self.unit == "party" else self._of_records(t, noise))
         if self.kind == "table":
@@ -586,6 +663,7 @@ class Task(Question):
         The error of a mean of `records` many records is (noise in Σz − z̄·noise in their number)/records to first order, so
         at most √2·half·noise/records; from both ends at most 2·half·noise/records. Given only if that number is.
         """
+        noise, parties = noise * self.values_each, parties * self.values_each
         if not self.is_numeric:
             return noise
         if self.unit == "record":

@@ -233,7 +233,7 @@ def _classical(study: Study, way: str) -> list[tuple[str, str, float, Any, str]]
     rows.append(
         (way, "Laplace noise", math.sqrt(2) * asked.sensitivity_under("laplace") / terms.epsilon * times, asked, trust)
     )
-    if way == "local DP" and not task.is_numeric and task.unit == "party":
+    if way == "local DP" and not task.is_numeric and task.unit == "party" and task.periods is None:
         from netdp.mechanisms.responses import better_response
 
         error = better_response(task.dimension, terms.epsilon).squared_error(n)

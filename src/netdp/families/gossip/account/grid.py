@@ -45,6 +45,11 @@ REFERENCES_OF_ROUNDS = (
     "C. Canonne, G. Kamath, T. Steinke. The Discrete Gaussian for Differential Privacy. NeurIPS, 2020.",
 )
 
+REFERENCES_OF_ACCELERATED = (
+    "netdp, docs/proofs/gossip.md#dithered-acceleration: accelerated gossip on a grid.",
+    *REFERENCES_OF_ROUNDS[1:],
+)
+
 REFERENCES_OF_EXCHANGES = (
     "netdp, docs/proofs/gossip.md#dithered-exchanges: randomized gossip with fresh noise, in real numbers and on a grid.",
     "J. Dong, A. Roth, W. Su. Gaussian Differential Privacy. JRSS B, 2022.",
@@ -195,9 +200,10 @@ def _distance(protocol: Gossip | RandomizedGossip, course: Course | None, start:
         numbers, later = protocol.n * d, protocol.rounds - 1
         if later and not fresh:
             return math.inf
-        absorbed = later * math.sqrt(numbers / (2 * math.pi * fresh)) if later else 0.0
+        absorbed = _means_apart(protocol) * math.sqrt(numbers / (2 * math.pi * fresh)) if later else 0.0
         drawn = numbers / 24 * (1 / start + (later / fresh if later else 0.0))
-        lost = 4 * numbers * protocol.rounds * math.exp(-(2.0**123) / (start + later * fresh))
+        noise = (start + later * fresh) * protocol.growth**2
+        lost = 4 * numbers * protocol.rounds * math.exp(-(2.0 ** (123 if protocol.chebyshev is None else 121)) / noise)
         return (absorbed + drawn + lost) * (1 + 1e-12)
     if course is None:
         raise InvalidValue("how far randomized gossip is from its ideal depends on the run: pass course_of(view)")
@@ -208,6 +214,26 @@ def _distance(protocol: Gossip | RandomizedGossip, course: Course | None, start:
     drawn = d / 24 * ((course.sends - course.later) / start + (course.later / fresh if course.later else 0.0))
     lost = 4 * d * course.sends * (math.exp(-(2.0**121) / variance) + math.exp(-128.0))
     return (absorbed + drawn + lost) * (1 + 1e-12)
+
+
+def _means_apart(protocol: Gossip) -> float:
+    """Σ_t C_t over the T − 1 kernels with fresh noise, in units of √(nd) steps: T − 1, and with acceleration
+
+        C_1 = 1,   C_t = (3γ − 1)/2 + (γ − 1)·C_{t−1}.
+
+    >>> from netdp import graphs
+    >>> p = Gossip(graphs.ring(8), rounds=4, sigma=4.0, refresh=1.0, grid=2.0**-20)
+    >>> _means_apart(p), round(_means_apart(p.replace(accelerated=True, gap=1.0)), 4)         # γ = 1.0718
+    (3.0, 3.3534)
+    """
+    gamma = protocol.chebyshev
+    if gamma is None:
+        return float(protocol.rounds - 1)
+    total, apart = 0.0, 1.0
+    for _ in range(protocol.rounds - 1):
+        total += apart
+        apart = (3 * gamma - 1) / 2 + (gamma - 1) * apart
+    return total
 
 
 def wire_grid(protocol: Gossip | RandomizedGossip, delta: float) -> float:
@@ -225,7 +251,7 @@ def wire_grid(protocol: Gossip | RandomizedGossip, delta: float) -> float:
     """
     course = None
     if isinstance(protocol, Gossip):
-        later, share, room = protocol.rounds - 1, Fraction(1, protocol.rounds), 16
+        later, share, room = protocol.rounds - 1, Fraction(1, protocol.rounds), protocol.room
     else:
         later = sends = 2 * protocol.steps
         share, room = Fraction(protocol.n, sends), 64
@@ -242,7 +268,7 @@ def wire_grid(protocol: Gossip | RandomizedGossip, delta: float) -> float:
             return step
         finer = step / 2
         noise = squared_steps(square, finer) + later * squared_steps(again, finer)
-        if room * noise > MOST_STEPS**2 or protocol.sensitivity / finer > MOST_STEPS // 4:
+        if room * noise > MOST_STEPS**2 or protocol.sensitivity / finer > protocol.most_steps // 4:
             return step
         step = finer
 
@@ -267,9 +293,15 @@ def stated_on_a_grid(
         adjacency=Adjacency.REPLACE,
         claim=Claim.UPPER,
         assumptions=(*grid_assumptions(protocol, apart, far=bool(far.any())), *notes),
-        references=REFERENCES_OF_ROUNDS if isinstance(protocol, Gossip) else REFERENCES_OF_EXCHANGES,
+        references=_references(protocol),
         factor=np.where(far, 0.0, factor),
     )
+
+
+def _references(protocol: Gossip | RandomizedGossip) -> tuple[str, ...]:
+    if isinstance(protocol, Gossip):
+        return REFERENCES_OF_ROUNDS if protocol.chebyshev is None else REFERENCES_OF_ACCELERATED
+    return REFERENCES_OF_EXCHANGES
 
 
 def grid_assumptions(protocol: Gossip | RandomizedGossip, apart: float, *, far: bool) -> tuple[str, ...]:
@@ -280,6 +312,12 @@ def grid_assumptions(protocol: Gossip | RandomizedGossip, apart: float, *, far: 
         public, end, later = "graph, weights, rounds, grid", " to its end", protocol.rounds > 1
         every = "fresh noise before every send but the first"
         mixed = "states are mixed with the fractions of the gossip matrix and rounded exactly"
+        if protocol.chebyshev is not None:
+            public = "graph, weights, gap, rounds, grid"
+            mixed = (
+                f"from the second step on states are mixed with gamma = {protocol.chebyshev!r}, the remembered state, which has "
+                "the last fresh noise added too, with 1 - gamma; all fractions are exact, and the result is rounded once"
+            )
         unreached = (
             f"parties out of reach, more than {protocol.rounds} hops from the observers, reveal nothing as long as all parties "
             f"follow the protocol and {readable}"
