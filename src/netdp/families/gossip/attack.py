@@ -77,7 +77,8 @@ def _run(
             f"gradients have shape {gradients.shape}; {protocol.iterations} iterations of {protocol.n} parties are expected"
         )
     own, models = list(observers), np.zeros((n, columns))
-    messages, noises, masks = [], [], []
+    messages, noises, masks, fresh = list[FloatArray](), list[FloatArray](), list[FloatArray](), list[FloatArray]()
+    tau = protocol.step * protocol.sigma * math.sqrt(protocol.refresh / protocol.gossip_rounds)
     for t in range(iterations):
         rounds = protocol.rounds_of(t)
         gradient = clipped(gradients[t].reshape(-1, 1), protocol.clip).reshape(n, columns)
@@ -87,10 +88,11 @@ def _run(
         masks.append(known)
         watch = MessageTap(Transcript.synchronous(rounds.graph, rounds.rounds), observers)
         start = models - protocol.step * (gradient + noise)
-        models, _ = mix(start, (rounds.matrix,) * rounds.rounds, rounds.chebyshev, 0.0, normal, watch)
+        models, more = mix(start, (rounds.matrix,) * rounds.rounds, rounds.chebyshev, tau, normal, watch)
+        fresh += more
         if own:
             messages.append(watch.record(models, noise, known, edges, []).payloads)
-    return np.vstack([*messages, *noises, *masks]) if own else np.empty((0, columns)), models
+    return np.vstack([*messages, *noises, *masks, *fresh]) if own else np.empty((0, columns)), models
 
 
 @attacks.register
