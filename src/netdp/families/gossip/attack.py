@@ -115,6 +115,18 @@ def _noise_of_gossip(protocol: Gossip | RandomizedGossip) -> list[Sampler]:
     return samplers + _gaussian("fresh noise", again, protocol.fresh_variance, protocol, FineGaussian)
 
 
+@noises.register
+def _noise_of_gossip_descent(protocol: GossipDescent) -> list[Sampler]:
+    if protocol.grid is None:
+        return []
+    square = (Fraction(protocol.step) * Fraction(protocol.sigma)) ** 2
+    fresh = Fraction(protocol.refresh) * square / protocol.gossip_rounds
+    samplers = _gaussian("noise of a gradient", _steps(square, protocol.grid), protocol.variance, protocol, FineGaussian)
+    if not protocol.fresh_variance:
+        return samplers
+    return samplers + _gaussian("fresh noise", _steps(fresh, protocol.grid), protocol.fresh_variance, protocol, FineGaussian)
+
+
 @publicly_drawn.register
 def _drawn_graphs(
     protocol: ErdosRenyiGossip | ErdosRenyiDescent, seed: int

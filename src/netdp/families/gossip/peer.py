@@ -141,6 +141,9 @@ class GossipRunning(Kind):
             sensitivity=task.sensitivity, dimension=task.dimension, grid=how.grid,
         )  # fmt: skip
 
+    def most_rounds(self) -> int:
+        return int(self.settings.rounds) - 1
+
     def noise(self, parties: int) -> float:
         return parties * expected_error(self.protocol()).rmse / math.sqrt(self.study.task.dimension)
 
