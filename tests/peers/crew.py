@@ -19,7 +19,6 @@ import mischief
 import numpy as np
 
 from netdp.families.masked.descent import begun, kept, stepped
-from netdp.families.masked.peer import rows_digest
 from netdp.families.masked.protocol import quantised, quantised_records, reduced
 from netdp.families.token.ring import ring_contributions, ring_mean
 from netdp.mechanisms.discrete_gaussian import DiscreteGaussian
@@ -34,7 +33,7 @@ from netdp.peers.ledger.store import Store
 from netdp.peers.messages import Item, ItemKind, Key, decode
 from netdp.peers.recovery.closing import answer_digest
 from netdp.peers.setup import deal, settle
-from netdp.peers.streams import context, noise_words
+from netdp.peers.streams import context, noise_words, rows_digest
 from netdp.peers.study import Study, signatures
 from netdp.peers.study.task import Task
 from netdp.peers.study.training import Training

@@ -76,6 +76,8 @@ _NEW_FLAGS: dict[str, Any] = {
         float, "train: the share of rows to measure with; 0.1, and 0 for unit party, if left out."
     ),
     "iterations": flags.option(int, "train: how many steps; chosen from the sizes, if left out."),
+    "gossip_rounds": flags.option(int, "gossip-descent: how often all average after each step; chosen by the graph, if left out."),
+    "batch": flags.option(int, "gossip-descent, walk-descent: rows drawn anew for a gradient; all of them, if left out."),
     "clip": flags.option(float, "train: gradients are clipped to this; likewise."),
     "step": flags.option(float, "train: how far a step goes; likewise."),
     "sampling": flags.option(float, "train: the chance of a row to be in a step; likewise."),
@@ -108,8 +110,8 @@ _NEW_FLAGS: dict[str, Any] = {
     # how
     "protocol": flags.option(
         str,
-        "masked-sum (the default), masked-descent (for train), ring-sum, ring-histogram, walk-sum, walk-histogram, "
-        "gossip, randomized-gossip or shuffle.",
+        "masked-sum (the default), ring-sum, ring-histogram, walk-sum, walk-histogram, gossip, randomized-gossip or shuffle; for "
+        "train masked-descent (the default) or gossip-descent.",
         "--protocol",
         "-p",
     ),
@@ -119,7 +121,9 @@ _NEW_FLAGS: dict[str, Any] = {
     "accelerated": flags.option(bool, "gossip: with Chebyshev's weights.", "--accelerated"),
     "wakes": flags.option(int, "randomized-gossip: how often each party begins an exchange."),
     "pace": flags.option(float, "randomized-gossip: seconds between two of them, on average."),
-    "refresh": flags.option(float, "randomized-gossip: all fresh noise of a party, in its initial variance."),
+    "refresh": flags.option(
+        float, "randomized-gossip, gossip-descent: all fresh noise of a party (of one step), in its initial variance."
+    ),
     "reporting": flags.option(str, "shuffle: hand over all reports, or a single one."),
     "laziness": flags.option(float, "shuffle: a report stays for a round with this chance."),
     "cover": flags.option(int, "shuffle: through the curator's server, with at least so many places in each envelope."),
@@ -154,7 +158,7 @@ def new(context: typer.Context, **typed: Any) -> None:
         from netdp.errors import InvalidValue
         from netdp.families import KINDS
         from netdp.peers.kinds import RUNNING
-        from netdp.peers.study.planning import LEARNING
+        from netdp.peers.study.planning import kind_for
         from netdp.peers.study.task import Task
 
     from netdp.cli.training import is_training, planner, scaling, training
@@ -167,7 +171,7 @@ def new(context: typer.Context, **typed: Any) -> None:
     trains = is_training(
         given.task, *these("schema", "label", "feature", "model", "records", "min_records", "held_out").values()
     )
-    protocol = given.protocol or (LEARNING if trains else KINDS[0])
+    protocol = kind_for(given.protocol, trains)
     cards = _cards(given.card)
     where: dict[str, str] = {}
     if given.parties is not None and given.n is not None:
@@ -195,7 +199,8 @@ def new(context: typer.Context, **typed: Any) -> None:
         with working("looking at the model"):
             question = training(
                 features=given.feature,
-                **these("schema", "label", "model", "unit", "max_records", "records", "min_records", "held_out", "missing", "code"),
+                unit=given.unit or ("record" if protocol not in RUNNING or "record" in RUNNING[protocol].units else "party"),
+                **these("schema", "label", "model", "max_records", "records", "min_records", "held_out", "missing", "code"),
             )  # fmt: skip
     else:
         question = Task(**_asked(given))
@@ -218,7 +223,7 @@ def new(context: typer.Context, **typed: Any) -> None:
         kind=protocol,
         **these("delta", "colluders", "attempts", "absent", "spread", "law", "threshold", "steps", "tokens", "rounds", "accelerated", "wakes",
                 "pace", "refresh", "reporting", "laziness", "cover", "curator", "iterations", "clip", "step", "sampling",
-                "chunk"),
+                "chunk", "gossip_rounds", "batch"),
         timing=these("gather", "patience"), nonce=secrets.token_hex(16),
     )  # fmt: skip
     study = study.complete(cards, where | _addresses(given.address))

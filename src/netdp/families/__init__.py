@@ -14,5 +14,6 @@ KINDS = (
     "randomized-gossip",
     "shuffle",
     "masked-descent",
+    "gossip-descent",
 )
 """What a study can run, in the order in which it is offered: the first is what runs unless the study says otherwise."""

@@ -134,8 +134,10 @@ class ModelParties:
         """The public first model (d,)."""
         return self.model.start()
 
-    def gradients(self, models: FloatArray, clip: float) -> FloatArray:
-        """(n, d): every party's clipped gradient at its own model."""
+    def gradients(self, models: FloatArray, clip: float, batch: ModelParties | None = None) -> FloatArray:
+        """(n, d): every party's clipped gradient at its own model; `batch` replaces the rows (SGD)."""
+        if batch is not None:
+            return batch.gradients(models, clip)
         totals = np.zeros((self.n, self.d))
         if (models == models[0]).all():  # as everywhere but in gossip: all rows in one go
             self._add(np.asarray(models[0]), slice(None), clip, totals)
@@ -143,6 +145,12 @@ class ModelParties:
             for u in range(self.n):
                 self._add(np.asarray(models[u]), slice(self._ends[u], self._ends[u + 1]), clip, totals)
         return self._held(totals, clip)
+
+    def draw_batch(self, size: int, rng: np.random.Generator) -> ModelParties:
+        """The same parties with `size` rows each, drawn uniformly, with replacement, from each party's own."""
+        chosen = [drawn_rows(rng.random(size), len(y)) for y in self.ys]
+        Xs, ys = ([rows[at] for rows, at in zip(tables, chosen, strict=True)] for tables in (self.Xs, self.ys))
+        return ModelParties(self.model, Xs, ys, self.smoothness, self.clipping)
 
     def gradient(self, theta: FloatArray, party: int, clip: float) -> FloatArray:
         """One party's clipped gradient (d,)."""
@@ -229,6 +237,15 @@ class ModelParties:
             gone += add_shares(block, limit, owner[part], share[part], totals)
             done += len(block)
         tell_lost(gone, self.model, None)
+
+
+def drawn_rows(uniform: FloatArray, count: int) -> IntArray:
+    """Which of so many rows numbers in [0, 1) draw, with replacement; none of none.
+
+    >>> drawn_rows(np.array([0.0, 0.5, 0.999]), 4).tolist(), drawn_rows(np.array([0.3]), 0).tolist()
+    ([0, 2, 3], [])
+    """
+    return (uniform * count).astype(np.int64) if count else np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)

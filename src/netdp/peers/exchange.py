@@ -287,6 +287,8 @@ class Exchange:
         """Nobody needs these any more, and nobody is asked for them."""
         for key in keys:
             self.held.pop(key, None)
+            for items in self.addressed.values():
+                items.pop(key, None)
             self.arrived(key)
             for link in self.links.values():
                 link.knows.discard(key)

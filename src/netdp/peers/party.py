@@ -713,6 +713,7 @@ class Party:
             self._exchange.want(moves.doubted, DOUBTS)
             for key in moves.shown:
                 self._exchange.show(key)
+            self._exchange.forget(moves.forgotten)
             if moves.addressed or moves.published or moves.waits:
                 self.deadline = max(self.deadline, self._now + self.terms.patience)
             if spread.completed > self._completed[attempt]:

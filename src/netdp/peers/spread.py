@@ -44,6 +44,8 @@ class Moves:
     """What is held, and does not fit: neighbours are asked a few times whether they hold something else under it."""
     shown: list[Key] = field(default_factory=list)
     """What is held and is to be shown to all neighbours, though they have it: somebody may have another one."""
+    forgotten: list[Key] = field(default_factory=list)
+    """What nobody needs any more, of one's own and of others: it is dropped, and memory stays level."""
     waits: bool = False
     """Whether this attempt waits for others with good reason: its deadline moves on."""
 

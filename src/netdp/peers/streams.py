@@ -55,6 +55,7 @@ from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from netdp.errors import InvalidValue
+from netdp.numerics.arrays import FloatArray
 from netdp.numerics.checks import whole
 from netdp.peers.identity import Card, Identity
 
@@ -170,6 +171,13 @@ def noise_words(secret: bytes, context: bytes, contribution: bytes) -> Words:
         raise InvalidValue(f"a noise secret has 32 bytes, got {len(secret)}")
     message = _NOISE + _eight(len(context)) + context + hashlib.sha256(contribution).digest()
     return Words(hmac.digest(secret, message, "sha256"))
+
+
+def rows_digest(secret: bytes, rows: FloatArray) -> bytes:
+    """A keyed hash of a party's rows: tells whether they are the same, and nobody without the key what they are."""
+    shape = np.array(rows.shape, dtype="<i8").tobytes()
+    content = hashlib.sha256(np.ascontiguousarray(rows, dtype="<f8").tobytes()).digest()
+    return hmac.digest(secret, b"netdp rows 1" + shape + content, "sha256")
 
 
 def _derive(shared: bytes, info: bytes) -> bytes:

@@ -7,7 +7,7 @@ distance between two models. Families enter how theirs run in `netdp.protocols.s
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from netdp.errors import InvalidValue
 from netdp.numerics.arrays import FloatArray
 from netdp.numerics.checks import count, non_negative
+from netdp.privacy.wording import duration, size
 from netdp.protocols.risk import AVERAGES, weights
 from netdp.protocols.simulation import trainers
 from netdp.protocols.views import Transcript
@@ -102,6 +103,47 @@ class Trained:
         return (
             f"{n:,} parties, each with a model of {d} numbers, at most {apart:.3g} from their mean; "
             f"{len(self.transcript):,} messages"
+        )
+
+
+@dataclass(frozen=True)
+class TrainingCost:
+    """What a run takes; bytes and rounds are counted, seconds are estimated.
+
+    iterations      gradient steps
+    rounds          rounds of messages in all
+    step_bytes      what one party publishes in one iteration
+    link_bytes      what crosses one link in one direction in the whole run, at most
+    mean_bytes      what a party sends in the whole run, the mean over all
+    party_bytes     what the party that sends most sends in the whole run, at most
+    memory_bytes    what a party holds at a time: the numbers of all parties of the last iterations, and the model
+    seconds         an estimate
+    """
+
+    iterations: int
+    rounds: int
+    step_bytes: int
+    link_bytes: int
+    mean_bytes: int
+    party_bytes: int
+    memory_bytes: int
+    seconds: float
+
+    @property
+    def seconds_per_iteration(self) -> float:
+        """An estimate."""
+        return self.seconds / self.iterations
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.iterations:,} iterations, {self.rounds:,} rounds of messages; a party publishes {size(self.step_bytes)} in "
+            f"each and sends about {size(self.mean_bytes)} in all, none more than {size(self.party_bytes)}, at most "
+            f"{size(self.link_bytes)} over one link; "
+            f"{size(self.memory_bytes)} of memory; about {duration(self.seconds)} (an estimate)"
         )
 
 

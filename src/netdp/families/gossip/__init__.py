@@ -28,10 +28,12 @@ FAMILY = Family(
     kinds={
         "gossip": "peer:GossipRunning",
         "randomized-gossip": "peer_randomized:RandomizedRunning",
+        "gossip-descent": "peer_descent:GossipDescentRunning",
     },
     recordings={
         "gossip": "recordings:GossipRecording",
         "randomized-gossip": "recordings:ExchangeRecording",
+        "gossip-descent": "recordings:GossipDescentRecording",
     },
     words="words:WORDS",
     plan="plan:plan_gossip",

@@ -77,7 +77,8 @@ def _run(
             f"gradients have shape {gradients.shape}; {protocol.iterations} iterations of {protocol.n} parties are expected"
         )
     own, models = list(observers), np.zeros((n, columns))
-    messages, noises, masks = [], [], []
+    messages, noises, masks, fresh = list[FloatArray](), list[FloatArray](), list[FloatArray](), list[FloatArray]()
+    tau = protocol.step * protocol.sigma * math.sqrt(protocol.refresh / protocol.gossip_rounds)
     for t in range(iterations):
         rounds = protocol.rounds_of(t)
         gradient = clipped(gradients[t].reshape(-1, 1), protocol.clip).reshape(n, columns)
@@ -87,10 +88,11 @@ def _run(
         masks.append(known)
         watch = MessageTap(Transcript.synchronous(rounds.graph, rounds.rounds), observers)
         start = models - protocol.step * (gradient + noise)
-        models, _ = mix(start, (rounds.matrix,) * rounds.rounds, rounds.chebyshev, 0.0, normal, watch)
+        models, more = mix(start, (rounds.matrix,) * rounds.rounds, rounds.chebyshev, tau, normal, watch)
+        fresh += more
         if own:
             messages.append(watch.record(models, noise, known, edges, []).payloads)
-    return np.vstack([*messages, *noises, *masks]) if own else np.empty((0, columns)), models
+    return np.vstack([*messages, *noises, *masks, *fresh]) if own else np.empty((0, columns)), models
 
 
 @attacks.register
@@ -111,6 +113,18 @@ def _noise_of_gossip(protocol: Gossip | RandomizedGossip) -> list[Sampler]:
     start, again = (_steps(variance, protocol.grid) for variance in (square, fresh))
     samplers = _gaussian("noise of the first state", start, protocol.start_variance, protocol, FineGaussian)
     return samplers + _gaussian("fresh noise", again, protocol.fresh_variance, protocol, FineGaussian)
+
+
+@noises.register
+def _noise_of_gossip_descent(protocol: GossipDescent) -> list[Sampler]:
+    if protocol.grid is None:
+        return []
+    square = (Fraction(protocol.step) * Fraction(protocol.sigma)) ** 2
+    fresh = Fraction(protocol.refresh) * square / protocol.gossip_rounds
+    samplers = _gaussian("noise of a gradient", _steps(square, protocol.grid), protocol.variance, protocol, FineGaussian)
+    if not protocol.fresh_variance:
+        return samplers
+    return samplers + _gaussian("fresh noise", _steps(fresh, protocol.grid), protocol.fresh_variance, protocol, FineGaussian)
 
 
 @publicly_drawn.register

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from netdp.families.gossip.account.descent_grid import against_any
 from netdp.families.gossip.account.grid import before_the_run, stated_on_a_grid, transcript_distance
 from netdp.families.gossip.account.statements import certified_statement, gossip_assumptions
 from netdp.families.gossip.descent import GossipDescent
@@ -100,6 +101,8 @@ def _masked(protocol: Gossip, colluders: int) -> AnyFactors:
 
 @coalitions.register
 def _descent(protocol: GossipDescent, colluders: int, *, progress: Progress | None = None) -> Guarantee:
+    if protocol.grid is not None:
+        return against_any(protocol, colluders)
     n, account = protocol.n, accountant(protocol, {})
     alike = isinstance(protocol.graph, Graph) and vertex_transitive(protocol.graph, protocol.mixing)
     if n <= _LARGEST_TRIED and affordable(n, colluders, alike=alike, most=_TRIED_SLOWLY):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar
 
@@ -21,10 +22,13 @@ from netdp.families.gossip.varying import drawn_graphs, in_one_order, mixings
 from netdp.graphs.convert import as_graph
 from netdp.graphs.families import erdos_renyi
 from netdp.graphs.graph import Graph
-from netdp.graphs.mixing import GossipMatrix, Mixing, as_mixing, mixing_matrix
+from netdp.graphs.mixing import GossipMatrix, Mixing, as_mixing, edge_denominators, mixing_matrix
 from netdp.graphs.spectrum import chebyshev_gamma, spectral_gap
+from netdp.numerics.arrays import IntArray
 from netdp.numerics.checks import count, finite_variance, non_negative, positive, scale, switch
 from netdp.protocols.base import Protocol
+from netdp.protocols.descents import WholeSteps
+from netdp.protocols.grid import squared_steps
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ class GossipRounds:
 
 
 @dataclass(frozen=True)
-class GossipDescent(Protocol):
+class GossipDescent(WholeSteps, Protocol):
     """T noisy gradient steps, each followed by K rounds of gossip.
 
     Parameters
@@ -63,6 +67,12 @@ class GossipDescent(Protocol):
         ν ≤ 2/β (generalised linear models whose rows are clipped one by one are; a party's gradient clipped as a whole
         is not); 1 + νβ is always right for β-Lipschitz gradients.
     mixing : name of the gossip matrix, see `netdp.graphs.mixing`; or a `netdp.graphs.GossipMatrix` of your own, one per graph.
+    batch : so many rows of a party, drawn anew, make a gradient (Muffliato-SGD); None: all of them.
+    grid : None for real numbers; or a power of two: models are then whole numbers of steps of it, as on real peers
+        (`netdp.protocols.descents.wire_grid` proposes one). One graph, a named mixing, no masks, plain gossip.
+    refresh : r ≥ 0, on a grid: every send but the first of an iteration brings fresh noise of variance r·(νσ)²/K. Without it a
+        grid with several rounds per gradient has local DP, and nothing more is claimed.
+    dimension : how many numbers a model has, at most. On a grid every one of them is rounded.
 
     >>> from netdp import graphs
     >>> p = GossipDescent(graphs.hypercube(4), iterations=5, gossip_rounds=3, sigma=2.0, step=0.5, clip=1.0)
@@ -83,12 +93,21 @@ class GossipDescent(Protocol):
     gap: float | None = None
     expansion: float = 1.0
     mixing: Mixing | tuple[GossipMatrix, ...] = "metropolis"
+    batch: int | None = None
+    grid: float | None = None
+    refresh: float = 0.0
+    dimension: int = 1
 
     def __post_init__(self) -> None:
         for name in ("iterations", "gossip_rounds"):
             object.__setattr__(self, name, count(name, getattr(self, name)))
-        for name in ("sigma", "step", "clip", "expansion"):
+        for name in ("sigma", "step", "clip"):
             object.__setattr__(self, name, scale(name, getattr(self, name)))
+        if self.grid is None or self.expansion != math.inf:  # on a grid nothing need be known of it: local DP is left
+            self._set(expansion=scale("expansion", self.expansion))
+        if self.batch is not None:
+            self._set(batch=count("batch", self.batch))
+        self._set(refresh=non_negative("refresh", self.refresh))
         if self.expansion < 1:
             raise InvalidValue(f"expansion must be ≥ 1, got {self.expansion!r}; a contraction is covered by 1")
         object.__setattr__(self, "masks", non_negative("masks", self.masks))
@@ -100,6 +119,7 @@ class GossipDescent(Protocol):
             self._set(graph=as_graph(self.graph, "GossipDescent"))
             self.network.require_connected("gossip descent")
             self._set(mixing=as_mixing(self.mixing, self.network))
+            self._check_grid()
             return
         graphs = tuple(as_graph(graph, "GossipDescent") for graph in self.graph)
         if len(graphs) != self.iterations:
@@ -114,6 +134,60 @@ class GossipDescent(Protocol):
             raise InvalidValue(
                 "some of the graphs are not connected: say which spectral gap acceleration shall assume (gap=…)"
             )
+        self._check_grid()
+
+    def _check_grid(self) -> None:
+        if self.grid is None:
+            if self.refresh > 0:
+                raise InvalidValue(
+                    f"refresh={self.refresh:g} in real numbers: every iteration brings fresh noise anyway; it is for grid=, or 0"
+                )
+            self._settle_grid(self.iterations, self.sends)
+            return
+        for name, usual, why in (
+            ("masks", 0.0, "real-valued masks do not hide whole numbers"),
+            ("accelerated", False, "accelerated gossip on a grid is not proved"),
+            ("gap", None, "it belongs to accelerated gossip"),
+        ):
+            if getattr(self, name) != usual:
+                raise InvalidValue(
+                    f"{name}={getattr(self, name)!r} on a grid: {why}; give {usual!r}, or grid=None for real numbers"
+                )
+        if not self.is_static:
+            raise InvalidValue(
+                f"{len(self.graphs)} graphs on a grid: gossip descent in whole numbers is proved on one graph; give one, or grid=None"
+            )
+        if not isinstance(self.mixing, str):
+            raise InvalidValue(
+                "weights of your own on a grid: the steps of a wire divide by whole numbers, which only the named mixings do; name "
+                "one, such as 'metropolis', or set grid=None for real numbers"
+            )
+        self._settle_grid(self.iterations, self.sends)
+
+    @property
+    def sends(self) -> int:
+        """How often every party sends: K times in every iteration."""
+        return self.iterations * self.gossip_rounds
+
+    @property
+    def fresh_variance(self) -> int:
+        """On a grid: the parameter of the fresh noise before every send but the first of an iteration, in squared steps."""
+        square = (Fraction(self.step) * Fraction(self.sigma)) ** 2
+        return squared_steps(Fraction(self.refresh) * square / self.gossip_rounds, self.unit)
+
+    @property
+    def other_variance(self) -> float:
+        return float(self.iterations * (self.gossip_rounds - 1) * self.fresh_variance)
+
+    @cached_property
+    def denominators(self) -> IntArray:
+        """The weight of every entry of the adjacency matrix as 1/denominator, aligned with `graph.indices`."""
+        return edge_denominators(self.network, str(self.mixing))
+
+    @property
+    def in_real_numbers(self) -> GossipDescent:
+        """The same on no grid, without the fresh noise that is there for the grid's sake."""
+        return self.replace(grid=None, refresh=0.0)
 
     @property
     def is_static(self) -> bool:
@@ -170,6 +244,9 @@ class GossipDescent(Protocol):
     def describe(self) -> str:
         name = self.graph.name if isinstance(self.graph, Graph) else f"{len(self.graph)} graphs"
         masks = f" masks={self.masks:g}" if self.masks else ""
+        masks += f" refresh={self.refresh:g}" if self.refresh else ""
+        masks += f", {self.batch} rows each" if self.batch is not None else ""
+        masks += f"; whole numbers on a grid of {self.grid:g}" if self.grid is not None else ""
         return (
             f"{name}: {self.n:,} parties; {self.iterations} noisy gradient steps, each mixed by {self.gossip_rounds} rounds "
             f"of {'accelerated ' if self.accelerated else ''}gossip, σ={self.sigma:g} step={self.step:g} "

@@ -194,6 +194,10 @@ _MAX_CHANGING = 600
 def _predict_gossip(
     protocol: GossipDescent, losses: Any = None, *, average: str = "last", malicious: int = 0, shape: str = "convex"
 ) -> ExcessRisk:
+    if protocol.refresh > 0:
+        raise Unsupported(
+            f"GossipDescent with refresh={protocol.refresh:g}: the fresh noise of later sends is in no prediction; ask for refresh=0"
+        )
     landscape = known(protocol, losses)
     d, step, beta = landscape.dimension, protocol.step, landscape.smoothness
     kept, traces = mixed(protocol)

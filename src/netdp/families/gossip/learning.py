@@ -41,7 +41,7 @@ from netdp.privacy.observers import Observers
 from netdp.privacy.wording import warn_if_weak
 from netdp.protocols.accounting import account
 from netdp.protocols.calibration import calibrate
-from netdp.protocols.training import train
+from netdp.protocols.training import TrainingCost, train
 
 
 def rounds_needed(gap: float, n: int, heterogeneity: float = 0.0, variance: float = 1.0) -> int:
@@ -227,3 +227,28 @@ def _place(graph: Graph, holder: Any) -> int:
         return graph.index(0 if holder is None else holder)
     except InvalidValue as error:
         raise InvalidValue(f"holder {holder!r} is no party: {error}") from None
+
+
+_BANDWIDTH = 12.5e6  # bytes a second that a party can send
+_SLOPE = 1e-9  # seconds for one number of one record's gradient
+
+
+def expected_cost(protocol: GossipDescent, latency: float) -> TrainingCost:
+    """Bytes and rounds of a whole run on peers, and about how many seconds it takes: every round waits for the slowest.
+
+    >>> p = GossipDescent(graph_families.ring(6), 100, 2, sigma=1.0, step=0.5, grid=2.0**-40, dimension=1000)
+    >>> print(*str(expected_cost(p, 0.05)).split("; "), sep="\\n")
+    100 iterations, 200 rounds of messages
+    a party publishes 8 KB in each and sends about 3.2 MB in all, none more than 3.2 MB, at most 1.6 MB over one link
+    72 KB of memory
+    about 10 s (an estimate)
+    """
+    body, degrees = 8 * protocol.dimension, protocol.network.degrees
+    link = protocol.sends * body
+    most = int(degrees.max(initial=0))
+    seconds = protocol.sends * (latency + most * body / _BANDWIDTH)
+    return TrainingCost(
+        iterations=protocol.iterations, rounds=protocol.sends, step_bytes=body, link_bytes=link,
+        mean_bytes=round(float(degrees.mean()) * link), party_bytes=most * link, memory_bytes=body * (3 + 3 * most),
+        seconds=seconds + protocol.iterations * protocol.dimension * _SLOPE,
+    )  # fmt: skip

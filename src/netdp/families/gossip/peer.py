@@ -164,6 +164,9 @@ class GossipRunning(Kind):
             accelerated=how.gap > 0, gap=how.gap or None,
         )  # fmt: skip
 
+    def most_rounds(self) -> int:
+        return int(self.settings.rounds) - 1
+
     def noise(self, parties: int) -> float:
         return parties * expected_error(self.protocol()).rmse / math.sqrt(self.study.task.dimension)
 

@@ -42,6 +42,7 @@ from netdp.protocols.accounting import account
 from netdp.protocols.accuracy import Limit, limits
 from netdp.protocols.alternatives import local_dp
 from netdp.protocols.calibration import HEADROOM, calibrations, checked_target, noise_for, smallest
+from netdp.protocols.descents import own_releases, wire_grid
 from netdp.protocols.links import DISTANCES, LinkCost, Linking, Sought
 from netdp.protocols.planning import Asked, Option, Plan, baselines_at
 from netdp.protocols.target import DRAWS, Audience, Policy, Target, audience
@@ -198,8 +199,29 @@ def _descent(
     progress: Progress | None = None,
 ) -> GossipDescent:
     """`observers`: sets that look together; every single party by default. `energy` spares the work if `worst_energy` is known."""
+    if protocol.grid is not None:
+        if observers is not None or energy is not None:
+            raise Unsupported(
+                "GossipDescent on a grid is calibrated to its promise, against any single party; leave observers and energy out"
+            )
+        return _descent_on_a_grid(protocol, epsilon, delta)
     energy = worst_energy(protocol, observers, progress=progress) if energy is None else positive("energy", energy)
     return protocol.replace(sigma=noise_for(protocol.sensitivity * math.sqrt(energy), epsilon, delta))
+
+
+def _descent_on_a_grid(protocol: GossipDescent, epsilon: float, delta: float) -> GossipDescent:
+    """The least noise, to 0.1 %, with which everybody's noisy gradients keep the target; the grid goes with it."""
+    aim, delta = checked_target(epsilon, delta)
+
+    def at(sigma: float) -> GossipDescent:
+        made = protocol.replace(sigma=sigma, grid=None, refresh=0.0)
+        return made.replace(grid=wire_grid(made), refresh=protocol.refresh)
+
+    def loss(sigma: float) -> float:
+        made = at(sigma)
+        return float(own_releases(made, made.iterations).epsilon(delta))
+
+    return at(smallest(loss, aim, noise_for(protocol.sensitivity * math.sqrt(protocol.iterations), epsilon, delta)))
 
 
 @calibrations.register

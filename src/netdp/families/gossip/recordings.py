@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import cast
+from functools import cached_property
+from typing import Any, cast
 
 import numpy as np
 
+from netdp.audit.findings import Check, Finding
+from netdp.families.gossip.descent import GossipDescent
 from netdp.families.gossip.protocol import Gossip, gossip_step, gossip_steps, gossip_weights
 from netdp.families.gossip.views import transcribe
 from netdp.numerics.arrays import FloatArray, IntArray
 from netdp.peers.messages import ItemKind
-from netdp.peers.recordings.attacks import LinearRecording, numbers_of
+from netdp.peers.descents import OwnSteps
+from netdp.peers.ledger.losses import accounted
+from netdp.peers.recordings.attacks import LinearRecording, finding, local_loss, numbers_of, shifted
 from netdp.peers.recordings.conformance import named
-from netdp.peers.recordings.kinds import RecordedKind, ended, said
-from netdp.peers.recordings.noise import OpenedNoise
+from netdp.peers.recordings.kinds import Pair, RecordedKind, ended, said
+from netdp.peers.recordings.noise import OpenedNoise, everybody
 from netdp.peers.recordings.recording import Recording, View
+from netdp.peers.recordings.statistics import Squares
+from netdp.privacy.observers import entry
 from netdp.protocols.simulation import Record
 
 
 def _gossip_conversations(recording: Recording, attempt: int, roster: tuple[int, ...], problems: list[str]) -> str:
-    study, rounds = recording.study, recording.study.settings.rounds
+    study, rounds = recording.study, recording.study.running.most_rounds() + 1
     sent: set[tuple[int, int, int]] = set()
     for one in said(recording, attempt, ItemKind.STATE):
         if one.item.key.index >= rounds:
@@ -123,6 +131,84 @@ class GossipRecording(LinearRecording):
 
     def in_steps(self, data: FloatArray) -> IntArray:
         return gossip_steps(cast(Gossip, self.study.protocol()), data)
+
+
+class GossipDescentRecording(RecordedKind):
+    """Models that were moved by noisy gradients and averaged, round by round."""
+
+    is_attacked = True
+
+    def conversation(self, attempt: int, roster: tuple[int, ...], problems: list[str]) -> str:
+        return _gossip_conversations(self.recording, attempt, roster, problems)
+
+    @property
+    def _protocol(self) -> GossipDescent:
+        return cast(GossipDescent, self.study.protocol())
+
+    @cached_property
+    def _attempt(self) -> int:
+        return max(self.recording.rosters, default=1)
+
+    @cached_property
+    def _opened(self) -> list[OpenedNoise]:
+        """Every send of every party less what its model, its rows and its neighbours gave, computed a second time."""
+        protocol, recording, study = self._protocol, self.recording, self.study
+        sent = {
+            (one.item.key.author, one.item.key.index): numbers_of(one.item.body)
+            for one in recording.items
+            if (one.item.key.kind, one.item.key.attempt) == (ItemKind.STATE, self._attempt)
+        }
+        roster, task = recording.rosters.get(self._attempt, ()), cast(Any, study.task)
+        out, keys = [], everybody(recording)
+        for u in roster:
+            steps = OwnSteps(
+                protocol, task, recording.rows[u], keys[u].noise_secret, study.hash, self._attempt, roster, batch=protocol.batch
+            )
+            weights, state = gossip_weights(protocol, u), steps.start()
+            for r in range(protocol.sends):
+                t, k = divmod(r, protocol.gossip_rounds)
+                if (u, r) not in sent:
+                    break
+                mean = state if k else state - steps.gradient(state, t)
+                if variance := protocol.fresh_variance if k else protocol.variance:
+                    out.append(OpenedNoise(u, sent[u, r] - mean, variance))
+                if any((v, r) not in sent for v in weights):
+                    break
+                state = gossip_step(weights, sent[u, r], {v: sent[v, r] for v in weights})
+        return out
+
+    def noises(self) -> Iterator[OpenedNoise]:
+        return iter(self._opened)
+
+    def pairs(self, observers: tuple[int, ...] | None, target: int | None, delta: float) -> list[Pair]:
+        """A neighbour of the target, who sees all its noisy steps, unless somebody says who looks."""
+        about = target if target is not None else next(u for u in range(self.study.n) if u not in (observers or ()))
+        if observers is not None:
+            return [("these observers", observers, about)]
+        return [("a neighbour", (self.study.neighbours(about)[0],), about)]
+
+    def attacks(
+        self, view: View, target: int, name: str, delta: float, doubt: float
+    ) -> tuple[list[Finding], list[Check]]:
+        """A neighbour that is told, besides, all that the target heard: two gradients as far apart as they may be, every time."""
+        protocol, study = self._protocol, self.study
+        if not any(v in view.observers for v in study.neighbours(target)):
+            return [], []
+        own = [one for one in self._opened if one.party == target and one.variance == protocol.variance]
+        if not own:
+            return [], []
+        spread = Squares.of([(one.numbers, one.variance) for one in own])
+        mu = math.sqrt(len(own)) * 2 * protocol.length / (spread.at_most(doubt) * math.sqrt(protocol.variance))
+        loss = accounted(protocol, view.observers)
+        row = finding(
+            study, name, view.observers, target, entry(loss.curve, target), loss.claim, shifted(mu, spread.count, delta, doubt),
+            f"opposite gradients in each of {len(own):,} noisy steps, told what the target had heard", local_loss(protocol, target, delta),
+        )  # fmt: skip
+        return [row], []
+
+    @property
+    def why_not(self) -> str:
+        return f"{self.study.name}: nobody who looks is a neighbour of the target; attack it in simulation (netdp audit STUDY)"
 
 
 class ExchangeRecording(RecordedKind):

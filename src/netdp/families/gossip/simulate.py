@@ -6,6 +6,7 @@ refresh.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -33,7 +34,7 @@ from netdp.numerics.arrays import FloatArray, IntArray
 from netdp.numerics.kernels import average_along, csr_times_block, drift_along
 from netdp.protocols.grid import Draw, held_on_the_grid
 from netdp.protocols.simulation import Normal, Record, Run, Values, execute, prepared, trainers
-from netdp.protocols.training import After, Losses, Trained, check_losses, descended
+from netdp.protocols.training import After, Losses, Trained, check_losses, checked, descended, first_model, shares
 from netdp.protocols.views import Transcript
 
 # Masks are drawn for this many edges at a time: they need not all be in memory at once.
@@ -228,7 +229,8 @@ def _train(
     if isinstance(protocol, ErdosRenyiDescent):
         protocol = protocol.draw(seed)
     check_losses(protocol, losses)
-    needed = losses.expansion(protocol.step, protocol.clip)
+    # on a grid local DP may be all that is claimed, and rests on nothing
+    needed = 1.0 if math.isinf(protocol.expansion) else losses.expansion(protocol.step, protocol.clip)
     if not needed <= protocol.expansion * (1 + 1e-12):  # the certified loss rests on it; nan is no answer either
         raise InvalidValue(
             f"a local step of size {protocol.step:g} may stretch distances by {needed:.4g}, the protocol's "
@@ -236,6 +238,10 @@ def _train(
             f"assumes at most {protocol.expansion:g}; shorten the step, or state expansion={needed:.4g} in the "
             "protocol"
         )
+    if protocol.batch is not None:
+        losses = _Batches(losses, protocol.batch, seed)
+    if protocol.grid is not None:
+        return _train_on_a_grid(protocol, losses, seed, after, shares(protocol, average, convexity))
     rng = np.random.default_rng(seed)
     transcript = transcribe(protocol)
     nobody = MessageTap(transcript, ())
@@ -249,6 +255,55 @@ def _train(
         return mix(start, matrices, rounds.chebyshev, 0.0, rng.standard_normal, nobody)[0]
 
     return descended(protocol, losses, step, transcript, after=after, average=average, convexity=convexity)
+
+
+class _Batches:
+    """Losses whose gradients are of a few rows of each party, drawn anew every time, from a stream of their own."""
+
+    def __init__(self, losses: Any, size: int, seed: int) -> None:
+        if not hasattr(losses, "draw_batch"):
+            raise InvalidValue(
+                f"batch={size} draws rows, and {type(losses).__name__} has none to draw from; give LogisticParties or ModelParties, "
+                "or leave batch out"
+            )
+        root = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+        self._losses, self._size = losses, size
+        self._rng = np.random.default_rng(np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, 1)))
+        self.n, self.d = losses.n, losses.d
+
+    def start(self) -> FloatArray:
+        return first_model(self._losses)
+
+    def gradients(self, models: FloatArray, clip: float) -> FloatArray:
+        found: FloatArray = self._losses.gradients(models, clip, self._losses.draw_batch(self._size, self._rng))
+        return found
+
+    def expansion(self, step: float, clip: float) -> float:
+        return float(self._losses.expansion(step, clip))
+
+
+def _train_on_a_grid(
+    protocol: GossipDescent, losses: Losses, seed: int, after: After | None, share: FloatArray
+) -> Trained:
+    """The whole numbers that peers would send; noise from NumPy's words."""
+    n, d, draw = protocol.n, losses.d, discrete(seed)
+    weights = [gossip_weights(protocol, u) for u in range(n)]
+    states = np.tile(protocol.start(first_model(losses)), (n, 1))
+    kept = np.zeros((n, d))
+    for t in range(protocol.iterations):
+        models = protocol.model(states)
+        gradients = checked(losses.gradients(models, protocol.clip), models.shape, protocol.clip)
+        sent = states - np.stack([protocol.in_steps(one) for one in gradients])
+        for k in range(protocol.gossip_rounds):
+            if variance := protocol.fresh_variance if k else protocol.variance:
+                sent = summed(sent, draw(variance, n * d).reshape(n, d))
+            sent = np.stack([gossip_step(row, sent[u], {v: sent[v] for v in row}) for u, row in enumerate(weights)])
+        states = sent
+        if share[t]:
+            kept += share[t] * protocol.model(states)
+        if after is not None:
+            after(t, protocol.model(states))
+    return Trained(kept, transcribe(protocol))
 
 
 @execute.register

@@ -58,11 +58,12 @@ WORDS = FamilyWords(
         ),
     ),
     settings={
-        "refresh": "gossip, randomized: variance r·σ² of fresh noise, before later sends.",
+        "refresh": "gossip, randomized, descent on a grid: variance r·σ² of fresh noise, before later sends.",
         "accelerated": "gossip: Chebyshev acceleration.",
         "mixing": "gossip: metropolis (the default), maximum-degree, hamilton, or lazy- before one of them.",
         "edge_probability": "secret-graph: the probability of every link.",
         "varying": "secret-graph: another graph for every round.",
         "gossip_rounds": "descent: rounds of gossip after each gradient step.",
+        "batch": "descent: so many rows of a party, drawn anew, make a gradient; all of them, if left out.",
     },
 )

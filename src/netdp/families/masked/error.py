@@ -10,7 +10,6 @@ server. Deep models take longer: state `gradient_seconds`, the time that one rec
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -23,9 +22,9 @@ from netdp.models.parties import Landscape
 from netdp.numerics.arrays import FloatArray, IntArray
 from netdp.numerics.checks import non_negative, positive
 from netdp.numerics.values import party_values
-from netdp.privacy.wording import duration, size
 from netdp.protocols.accuracy import ExpectedError, predictions
 from netdp.protocols.risk import Causes, ExcessRisk, _all_alike, added_up, influences, known, lipschitz, moved_mean
+from netdp.protocols.training import TrainingCost
 
 NOISE_PER_SECOND = 1e6
 
@@ -44,47 +43,6 @@ _MESSAGE = 1.5e-3  # seconds for each step of another party: links, signatures
 _HELD = 3  # iterations whose numbers a peer keeps
 
 _MOST_PAIRS = 5_000_000  # two-link ways that are followed; beyond, nobody is taken to be three links off
-
-
-@dataclass(frozen=True)
-class TrainingCost:
-    """What a run takes; bytes and rounds are counted, seconds are estimated.
-
-    iterations      gradient steps
-    rounds          rounds of messages in all
-    step_bytes      what one party publishes in one iteration
-    link_bytes      what crosses one link in one direction in the whole run, at most
-    mean_bytes      what a party sends in the whole run, the mean over all
-    party_bytes     what the party that sends most sends in the whole run, at most
-    memory_bytes    what a party holds at a time: the numbers of all parties of the last iterations, and the model
-    seconds         an estimate
-    """
-
-    iterations: int
-    rounds: int
-    step_bytes: int
-    link_bytes: int
-    mean_bytes: int
-    party_bytes: int
-    memory_bytes: int
-    seconds: float
-
-    @property
-    def seconds_per_iteration(self) -> float:
-        """An estimate."""
-        return self.seconds / self.iterations
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return asdict(self)
-
-    def __str__(self) -> str:
-        return (
-            f"{self.iterations:,} iterations, {self.rounds:,} rounds of messages; a party publishes {size(self.step_bytes)} in "
-            f"each and sends about {size(self.mean_bytes)} in all, none more than {size(self.party_bytes)}, at most "
-            f"{size(self.link_bytes)} over one link; "
-            f"{size(self.memory_bytes)} of memory; about {duration(self.seconds)} (an estimate)"
-        )
 
 
 def expected_cost(

@@ -52,7 +52,6 @@ A sum under one-time pads between all pairs (`netdp.MaskedSum`): what a study ru
 from __future__ import annotations
 
 import hashlib
-import hmac
 import json
 import math
 import time
@@ -99,7 +98,7 @@ from netdp.peers.noise import DIGITS, least_noise
 from netdp.peers.records import Misfit, Number, Strict, Whole
 from netdp.peers.recovery.closing import Closing, MaskedNumbers, recovery_sizes
 from netdp.peers.spread import Moment, Moves, Spread, SpreadResult
-from netdp.peers.streams import Words, context, noise_words, pads_of
+from netdp.peers.streams import Words, context, noise_words, pads_of, rows_digest
 from netdp.privacy.curve import Curve
 from netdp.privacy.profile import PerCurve, ProfileCurve, composed
 from netdp.protocols.calibration import noise_for
@@ -130,13 +129,6 @@ class Drawn:
     lost: int = 0
     loss: float | None = None
     took: float = 0.0
-
-
-def rows_digest(secret: bytes, rows: FloatArray) -> bytes:
-    """A keyed hash of a party's rows: tells whether they are the same, and nobody without the key what they are."""
-    shape = np.array(rows.shape, dtype="<i8").tobytes()
-    content = hashlib.sha256(np.ascontiguousarray(rows, dtype="<f8").tobytes()).digest()
-    return hmac.digest(secret, b"netdp rows 1" + shape + content, "sha256")
 
 
 def coins(words: Words, count: int, threshold: int) -> BoolArray:

@@ -23,7 +23,7 @@ from netdp.errors import InvalidValue, NetdpError, Refused
 from netdp.families.masked.descent import MaskedDescent, State, begun, kept, stepped
 from netdp.families.masked.descent import from_bytes as state_of
 from netdp.families.masked.descent import to_bytes as state_bytes
-from netdp.families.masked.peer import DESCENT, Learner, descent_curve, descent_loss, rows_digest
+from netdp.families.masked.peer import DESCENT, Learner, descent_curve, descent_loss
 from netdp.families.masked.protocol import MaskedSum, from_bytes, opened, reduced, wire_width
 from netdp.numerics.arrays import FloatArray, rounded_up
 from netdp.peers.events import Sentence, Statement
@@ -34,13 +34,14 @@ from netdp.peers.messages import Item, ItemKind, Key, roster_digest
 from netdp.peers.noise import DIGITS, least_noise, power_of_two
 from netdp.peers.records import Misfit, Number, Strict, Whole
 from netdp.peers.spread import Moment, Moves, Spread, SpreadResult
+from netdp.peers.streams import rows_digest
 from netdp.privacy.curves import SharedCurve
 from netdp.privacy.guarantee import Guarantee
 from netdp.privacy.observers import Observers
 from netdp.protocols.calibration import noise_for
 
 if TYPE_CHECKING:
-    from netdp.families.masked.error import TrainingCost
+    from netdp.protocols.training import TrainingCost
     from netdp.families.masked.peer import Drawn
     from netdp.learn.planning import Outlook
     from netdp.peers.desk import Desk

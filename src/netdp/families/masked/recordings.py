@@ -37,7 +37,7 @@ from netdp.audit.samples import SampleLaw, laplace_share_law
 from netdp.errors import InvalidValue, NetdpError
 from netdp.families.masked.attack import as_sampled, ratios
 from netdp.families.masked.descent import COIN, MaskedDescent, begun, stepped
-from netdp.families.masked.peer import coins, descent_curve, descent_loss, party_steps, rows_digest
+from netdp.families.masked.peer import coins, descent_curve, descent_loss, party_steps
 from netdp.families.masked.peer_descent import DIGEST
 from netdp.families.masked.protocol import (
     MaskedSum,
@@ -68,7 +68,7 @@ from netdp.peers.recovery.dealing import Kind, TooFewShares
 from netdp.peers.recovery.masks import unmask
 from netdp.peers.recovery.opening import Dealings
 from netdp.peers.streams import Words as Stream
-from netdp.peers.streams import context, noise_words, pad, pads_of
+from netdp.peers.streams import context, noise_words, pad, pads_of, rows_digest
 from netdp.peers.study.study import Study
 from netdp.privacy.curve import Curve
 from netdp.privacy.observers import entry

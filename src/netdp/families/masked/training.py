@@ -51,7 +51,7 @@ from netdp.protocols.calibration import calibrate, checked_target
 from netdp.protocols.grid import power_below
 
 if TYPE_CHECKING:
-    from netdp.families.masked.error import TrainingCost
+    from netdp.protocols.training import TrainingCost
 
 SMALLEST, LARGEST = -10, 29
 """Sizes are told apart by powers of two from 2^SMALLEST to 2^(LARGEST + 1), both signs; what is smaller counts as 0."""

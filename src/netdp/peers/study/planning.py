@@ -165,6 +165,18 @@ LEARNING = "masked-descent"
 """What trains a model."""
 
 
+def kind_for(word: str | None, trains: bool) -> str:
+    """What runs where this word is asked for: "gossip" trains a model by gossip descent; the usual kinds where none is.
+
+    >>> kind_for(None, True), kind_for("gossip", True), kind_for("gossip", False)
+    ('masked-descent', 'gossip-descent', 'gossip')
+    """
+    if word is None:
+        return LEARNING if trains else KINDS[0]
+    descent = f"{word.removesuffix('-sum')}-descent"
+    return descent if trains and descent in KINDS else word
+
+
 def plan(
     name: str,
     task: AnyTask,
@@ -194,8 +206,7 @@ def plan(
     options : what the kind alone understands (`Kind.options`), such as spread="average" of masked sums, or law="laplace".
         law="best" takes the law of the noise under which the answer errs less.
     """
-    if kind is None:
-        kind = LEARNING if isinstance(task, Training) else KINDS[0]
+    kind = kind_for(kind, isinstance(task, Training))
     if kind not in RUNNING:
         raise InvalidValue(f"unknown protocol {kind!r}; choose one of {', '.join(KINDS)}")
     running = RUNNING[kind]

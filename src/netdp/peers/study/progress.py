@@ -153,14 +153,15 @@ _LONG = 6 * 3600.0
 
 def cost_of(study: Study) -> dict[str, Any]:
     """Rounds, bytes that a party sends (the mean, and the most), bytes of memory and seconds, as plain values."""
-    found, rounds = study.running.cost(_ROUND), study.running.most_steps()
+    found = study.running.cost(_ROUND)
+    rounds = study.running.most_steps() or found.rounds
     return {
         "rounds": rounds,
-        "bytes_per_round": found.mean_bytes // found.iterations,
+        "bytes_per_round": found.mean_bytes // (found.iterations if study.running.most_steps() else rounds),
         "bytes": found.mean_bytes,
         "most_bytes": found.party_bytes,
         "memory": found.memory_bytes,
-        "seconds": found.seconds + (rounds - found.iterations) * found.rounds / found.iterations * _ROUND,
+        "seconds": found.seconds + max(rounds - found.rounds, 0) * _ROUND,
     }
 
 
@@ -178,8 +179,8 @@ def cost_lines(study: Study) -> list[str]:
     ]
     if task.dimension > MANY or cost["bytes"] > _MUCH or cost["seconds"] > _LONG:
         lines.append(
-            f"THIS IS LARGE: the model has {task.dimension:,} numbers, and every party sends all of them, with noise, to every "
-            f"other in every round: {size(cost['bytes'] * study.n)} by all parties together. Noise grows with the number of "
+            f"THIS IS LARGE: the model has {task.dimension:,} numbers, and every party sends all of them, with noise, to "
+            f"{'its neighbours' if study.running.has_own_answers else 'every other'} in every round: {size(cost['bytes'] * study.n)} by all parties together. Noise grows with the number of "
             "numbers, too: a smaller model often ends up better."
         )
     return lines

@@ -97,6 +97,12 @@ COMPANY: dict[str, Company] = {
         "count is "
         "not spoilt too. One party that stays away ends the training.",
     ),
+    "gossip-descent": Company(
+        "malicious",
+        "The same ε, against any number of them: local privacy of every noisy gradient, whatever models the coalition makes a party "
+        "compute at. What parties further away learn less than that is about curious ones.",
+        "A state can be any number in proportion: one malicious party moves all models. Who stops sending ends the training.",
+    ),
     "ring-sum": Company(
         "curious",
         "Not the study's ε. The neighbours before and after a party, together, see what it added with its own share of "

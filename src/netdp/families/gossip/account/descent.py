@@ -268,6 +268,15 @@ def _squares(b: FloatArray) -> FloatArray:
 @certified.register
 def _descent(protocol: GossipDescent, observers: tuple[int, ...], *, progress: Progress | None = None) -> Guarantee:
     _check_size(protocol)
+    if protocol.grid is not None:
+        from netdp.families.gossip.account.descent_grid import loss_on_a_grid
+
+        return loss_on_a_grid(protocol, observers, progress)
+    return in_reals(protocol, observers, progress)
+
+
+def in_reals(protocol: GossipDescent, observers: tuple[int, ...], progress: Progress | None = None) -> Guarantee:
+    """The loss in real numbers."""
     energy, notes = _bound(protocol, observers, np.arange(protocol.n), progress)
     factor = energy / protocol.iterations
     assumptions = [

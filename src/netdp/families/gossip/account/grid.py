@@ -512,6 +512,10 @@ def _check(protocol: RandomizedGossip, logs: ExchangeLogs) -> None:
 def _locally(
     protocol: VaryingGossip | PushSum | ErdosRenyiGossip | ErdosRenyiDescent | GossipDescent,
 ) -> Guarantee:
+    if getattr(protocol, "grid", None) is not None:
+        from netdp.families.gossip.account.descent_grid import locally
+
+        return locally(protocol)  # type: ignore[arg-type]
     return gaussian_local(protocol.local_mu)
 
 
@@ -519,6 +523,10 @@ def _locally(
 def _by_a_curator(
     protocol: VaryingGossip | PushSum | ErdosRenyiGossip | ErdosRenyiDescent | GossipDescent,
 ) -> Guarantee:
+    if getattr(protocol, "grid", None) is not None:
+        from netdp.families.gossip.account.descent_grid import by_a_curator
+
+        return by_a_curator(protocol)  # type: ignore[arg-type]
     return gaussian_curator(protocol.local_mu, protocol.n)
 
 
