@@ -70,23 +70,19 @@ def main() -> None:
 
     seconds = result.seconds["answered"] - result.seconds["listening"]
     mean, gain = result.answer["value"], best["local DP"]["times"] / best["this study"]["times"]
-    enough, whole, law = study.running.threshold, study.running.shares, study.settings.law
-    alone = study.plan("alone", task, study.names, graph=f"complete:{n}", epsilon=terms.epsilon, delta=delta, law=law)
-    price, least = best["this study"]["times"], alone.noise() / best["trusted curator"]["noise"]
+    enough, whole = study.running.threshold, study.running.shares
+    price = best["this study"]["times"]
     console.print(
         f"\nε is about one patient's record, certified (claim: {told['guarantee']['claim']}); the error is predicted, root mean square. Each of\n"
         f"the three ways has the law of noise that is best for it: for one mean Laplace, not Gaussian noise.\n"
         f"The masked sum is {gain:.1f} times as accurate as local DP: √{whole}, as {whole} shares make up the noise of one curator.\n"
-        f"Its error is {price:.2f} times the best curator's, the price of {k} clinics that may collude and {terms.absent} that may be\n"
-        f"missing; with nobody missing, and nobody but single clinics looking, it would be {least:.2f} times.\n\n"
+        f"Its error is {price:.2f} times the best curator's: the price of {k} clinics that may collude and {terms.absent} that may go.\n\n"
         f"{RUN}mean {mean:.2f} minutes. The truth, which only this demo knows, is {truth:.2f}; off by {abs(mean - truth):.2f}\n"
-        f"{RUN}{n} processes, {study.graph.m} links, {seconds:.1f} s from all listening to the last answer\n"
-        f"{RUN}{len(result.signatures)} clinics have signed the answer; anybody can check that with the study alone\n\n"
+        f"{RUN}{seconds:.1f} s from all listening to the last answer, which {len(result.signatures)} clinics have signed\n\n"
         f"{MORTAL}: {result.gone.get(MORTAL, 'alive')}. It had handed in its masked numbers, and the clinics had not yet agreed whose\n"
-        f"numbers to add. The others did so by ballot; any {enough} of {n} can open the one sum that is agreed on, and no\n"
-        f"other. So its patients count, nobody began again, and the noise was paid for once.\n"
-        f"All {len(result.answered)} that are left hold the same answer, to the last bit. {ledgers} of {n} ledgers have the cost in\n"
-        f"writing, signed; also that of {MORTAL}, where it was entered before its numbers left."
+        f"numbers to add. The others did so by ballot; any {enough} of {n} can open the one sum that is agreed on, no other.\n"
+        f"So its patients count, nobody began again, and the noise was paid for once. All {len(result.answered)} that are left hold the\n"
+        f"same answer, to the last bit. {ledgers} of {n} ledgers have the cost in writing, signed, before any number left."
     )
     picture = save_run_picture(result, Path(os.environ.get("NETDP_DEMO", "demo.html")))
     console.print(f"picture: {picture} (open it in a browser; press Play)", soft_wrap=True)
