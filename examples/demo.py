@@ -1,9 +1,10 @@
-"""`make demo`: a private mean over sixteen real peers on this machine; what does each way of doing it reveal?"""
+"""`make demo`: a private mean over sixteen real peers on this machine, of which one dies on the way; what is revealed to whom?"""
 
 from __future__ import annotations
 
 import math
 import os
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -13,6 +14,8 @@ from typing import Any
 CLINICS = Path(__file__).parent / "clinics"
 RUN = "this run: "
 """How lines begin that are different every time: noise, network and clock are real."""
+MORTAL = "juniper"
+"""The clinic whose process is killed in the middle."""
 
 
 def main() -> None:
@@ -22,74 +25,86 @@ def main() -> None:
     from netdp.peers.launch import run_study
     from netdp.peers.study import Study
     from netdp.privacy.wording import readable
-    from netdp.protocols.calibration import noise_for
     from netdp.report.run import save_run_picture
     from netdp.report.study.accuracy import comparison
 
     console = Console(highlight=False, width=max(110, Console().width))
     draft = Study.read(CLINICS / "study.toml")
     task, terms, n = draft.task, draft.privacy, draft.n
-    degree = int(draft.graph.degrees[0])
-    truth, error_of = what_only_the_demo_knows(task)
     console.print(
         f"[bold]{n} clinics want the mean waiting time of all their patients. None shows its records to anybody.[/bold]\n"
         f"Here each clinic is a process of its own, with its own keys, data and ledger, and encrypted links to\n"
-        f"{degree} others. Each publishes sum and count with noise, under one-time pads that cancel when all are added up.\n"
+        f"{int(draft.graph.degrees[0])} others. Each publishes two numbers with its share of the noise, under one-time masks that only the\n"
+        f"sum can be freed of. In the middle of it one clinic, {MORTAL}, is killed (kill -9) and does not come back.\n"
     )
     with tempfile.TemporaryDirectory(prefix="netdp-demo-") as folder:
-        result = run_study(CLINICS / "study.toml", CLINICS / "waits.csv", Path(folder), watch=watch)
+        study_file, data = CLINICS / "study.toml", CLINICS / "waits.csv"
+        result = run_study(study_file, data, Path(folder), restart=False, watch=watch, target=clinic)
         watch(None)
-        ledgers = sum(is_in_ledger(Path(folder) / name, result.study) for name in result.answered)
+        ledgers = sum(is_in_ledger(Path(folder) / name, result.study) for name in result.study.names)
     if not result.ok or result.answer is None:
         raise SystemExit(no_answer(result))
     told, study = result.to_dict(), result.study
 
     k, delta = terms.colluders, terms.delta
-    alone = noise_for(task.sensitivity, terms.epsilon, delta)  # what one number needs that everybody may see
-    bare = study.plan("bare", task, study.names, graph=f"complete:{n}", epsilon=terms.epsilon, delta=delta)
+    truth, records, factor = what_only_the_demo_knows(task)
     promised = [readable(study.promise(size).worst_epsilon(delta)) for size in (1, k)]
-    level = readable(terms.epsilon)
+    level, few = readable(terms.epsilon), f"nobody, if at most {k} collude"
+    best: dict[str, Any] = {}  # of the ways to do it, each with the law of noise that errs least
+    for row in comparison(study)["rows"]:
+        best[row["way"]] = min(row, best.get(row["way"], row), key=lambda one: one["times"])
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    table.add_column(f"promised: ε ≤ {terms.epsilon:g}\nat δ = {delta:g}", no_wrap=True)
-    for title in ("error of the\nmean, minutes", "one clinic\nlearns", f"{k} together\nlearn"):
+    table.add_column(f"promised: ε ≤ {terms.epsilon:g}", no_wrap=True)
+    for title in ("error,\nminutes", "times the\ncurator's", "one clinic\nlearns", f"{k} together\nlearn"):
         table.add_column(title, justify="right", no_wrap=True)
     table.add_column("who must be trusted", no_wrap=True)
-    table.add_row("local DP: each publishes its own", f"{error_of(alone * math.sqrt(n)):.2f}", level, level, "nobody")
-    table.add_row(
-        f"masked sum on {n} real peers", f"{error_of(study.noise()):.2f}", *promised, f"nobody, if at most {k} collude",
-        style="bold green",
-    )  # fmt: skip
-    table.add_row("trusted curator", f"{error_of(alone):.2f}", level, level, "the curator, who sees every record")
+    ways = {
+        "local DP": ("local DP: each publishes its own", (level, level, "nobody"), ""),
+        "this study": (f"masked sum on {n} real peers", (*promised, few), "bold green"),
+        "trusted curator": ("the best trusted curator", (level, level, "the curator, who sees all"), ""),
+    }
+    for way, (name, learned, style) in ways.items():
+        error = factor * best[way]["noise"] / records
+        table.add_row(name, f"{error:.2f}", f"{best[way]['times']:.2f}", *learned, style=style)
     console.print(table)
 
-    spent = told["guarantee"]["spent_epsilon"]
     seconds = result.seconds["answered"] - result.seconds["listening"]
-    claim, price_of_one = told["guarantee"]["claim"], bare.noise() / alone
-    planned_for = f"{k} colluders, {terms.absent} absent clinics and a second attempt"
-    once = told["attempt"] == 1
-    attempts = "One attempt was enough" if once else "It took two attempts"
-    mean = result.answer["value"]
-    carried = f"{n} processes, {study.graph.m} links, {told['transcript']['messages']} messages"
-    rows = [row for row in comparison(study)["rows"] if row["law"] == "Laplace noise"]
-    # asked from both ends, Σ(x − lo) and Σ(hi − x), whose quotient errs by √2 times as much for equal noise, of which half will do
-    laplace = {row["way"]: math.sqrt(2) * error_of(row["noise"]) for row in rows}
-    ratio, price = error_of(alone * math.sqrt(n)) / error_of(study.noise()), study.noise() / alone
+    mean, gain = result.answer["value"], best["local DP"]["times"] / best["this study"]["times"]
+    enough, whole = study.running.threshold, study.running.shares
+    price = best["this study"]["times"]
     console.print(
-        f"\nε is about one patient's record, certified (claim: {claim}); the error is predicted, root mean square.\n"
-        f"The masked sum is {ratio:.1f} times as accurate as local DP, and its error is {price:.2f} times the trusted curator's:\n"
-        f"the price of planning for {planned_for}. Planned for single clinics and\n"
-        f"one attempt only, it would be {price_of_one:.2f} times. There is no curator. All three use Gaussian noise, which pays\n"
-        f"off with more numbers and more clinics. For one mean, Laplace noise would do with less: local DP\n"
-        f"{laplace['local DP']:.2f} minutes, a trusted curator {laplace['trusted curator']:.2f}.\n\n"
+        f"\nε is about one patient's record, certified (claim: {told['guarantee']['claim']}); the error is predicted, root mean square. Each of\n"
+        f"the three ways has the law of noise that is best for it: for one mean Laplace, not Gaussian noise.\n"
+        f"The masked sum is {gain:.1f} times as accurate as local DP: √{whole}, as {whole} shares make up the noise of one curator.\n"
+        f"Its error is {price:.2f} times the best curator's: the price of {k} clinics that may collude and {terms.absent} that may go.\n\n"
         f"{RUN}mean {mean:.2f} minutes. The truth, which only this demo knows, is {truth:.2f}; off by {abs(mean - truth):.2f}\n"
-        f"{RUN}{carried}, {seconds:.1f} s from all listening to the last answer\n\n"
-        f"All {len(result.answered)} hold the same answer, to the last bit. {attempts}; had that been fixed beforehand, a single\n"
-        f"clinic would have learned ε = {readable(spent['1'])} at most, any {k} together {readable(spent[str(k)])}. "
-        "It was not: who sees an answer\n"
-        f"may force a second attempt, so the promise counts. {ledgers} of {n} ledgers have it in writing, signed."
+        f"{RUN}{seconds:.1f} s from all listening to the last answer, which {len(result.signatures)} clinics have signed\n\n"
+        f"{MORTAL}: {result.gone.get(MORTAL, 'alive')}. It had handed in its masked numbers, and the clinics had not yet agreed whose\n"
+        f"numbers to add. The others did so by ballot; any {enough} of {n} can open the one sum that is agreed on, no other.\n"
+        f"So its patients count, nobody began again, and the noise was paid for once. All {len(result.answered)} that are left hold the\n"
+        f"same answer, to the last bit. {ledgers} of {n} ledgers have the cost in writing, signed, before any number left."
     )
     picture = save_run_picture(result, Path(os.environ.get("NETDP_DEMO", "demo.html")))
     console.print(f"picture: {picture} (open it in a browser; press Play)", soft_wrap=True)
+
+
+def clinic(home: str, study: str, data: str | None, events: Any, record: str | None = None) -> None:
+    """A clinic's process. One dies, as by kill -9, when it hears the first ballot: somebody then holds all contributions."""
+    from netdp.peers.launch import party_process
+
+    if Path(home).name == MORTAL:
+        from netdp.peers.messages import Item, ItemKind
+        from netdp.peers.party import Party
+
+        received = Party.received
+
+        def mortal(self: Party, peer: int, messages: list[Any], *rest: Any, **more: Any) -> None:
+            if any(isinstance(one, Item) and one.key.kind == ItemKind.PREPARE for one in messages):
+                os.kill(os.getpid(), signal.SIGKILL)
+            received(self, peer, messages, *rest, **more)
+
+        Party.received = mortal  # type: ignore[method-assign]
+    party_process(home, study, data, events, record)
 
 
 def watch(progress: Any) -> None:
@@ -113,20 +128,20 @@ def no_answer(result: Any) -> str:
     )
 
 
-def what_only_the_demo_knows(task: Any) -> tuple[float, Any]:
-    """The true mean, and the error of the mean (minutes) for so much noise in sum and count.
+def what_only_the_demo_knows(task: Any) -> tuple[float, int, float]:
+    """The true mean, the number of records, and what noise of deviation 1 in both totals costs: minutes times records.
 
-    The mean is half·(Σz + η₁)/(N + η₂) above the middle of the bounds, so to first order it is off by half·(η₁ − z̄·η₂)/N.
+    The mean is lo + w·A/(A + B), from A = Σ(x − lo)/w and B = Σ(hi − x)/w, w = hi − lo. With f where it lies between lo and hi
+    it is off by w·((1 − f)·η_A − f·η_B)/N, to first order.
     """
     import csv
 
     lo, hi = task.bounds
-    half = (hi - lo) / 2
     with (CLINICS / "waits.csv").open(newline="") as file:
         minutes = [min(max(float(row[task.column]), lo), hi) for row in csv.DictReader(file)]
     truth = math.fsum(minutes) / len(minutes)
-    centred = (truth - (lo + hi) / 2) / half
-    return truth, lambda noise: half * noise * math.hypot(1, centred) / len(minutes)
+    place = (truth - lo) / (hi - lo)
+    return truth, len(minutes), (hi - lo) * math.hypot(1 - place, place)
 
 
 def is_in_ledger(home: Path, study: Any) -> bool:

@@ -535,3 +535,15 @@ def test_a_first_loss_that_shows_only_in_the_end_is_read_off_the_levels():
 def test_an_analyst_needs_a_grid(nonsense):
     with pytest.raises(InvalidValue, match="must be a finite number > 0"):
         best_analyst([GaussianCurve(0.25)], lambda counts: 0.0 if counts == (0,) else None, **nonsense)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_level_holds_below_the_first_loss_alone(seed):
+    """So the levels are not asked before there is a second one."""
+    for curve in menu_of(np.random.default_rng(seed)):
+        odometer = Odometer(DELTA)
+        odometer.spend(curve)
+        sums = Odometer(DELTA)._sums
+        sums.add(curve)
+        held = sums.epsilons[sums.hold()]
+        assert odometer.epsilon <= held.min(initial=math.inf)

@@ -722,10 +722,10 @@ class RotatingFile:
         written = os.fstat(self._file.fileno()).st_size
         if written and written + len(data) > self._size:
             self._turn()
-        start = os.fstat(self._file.fileno()).st_size
+            written = os.fstat(self._file.fileno()).st_size
         if self._file.write(data) != len(data):  # the disk became full in the middle of it
             with contextlib.suppress(OSError):
-                os.ftruncate(self._file.fileno(), start)
+                os.ftruncate(self._file.fileno(), written)
             raise OSError("a line was written in part")
 
     def _turn(self) -> None:

@@ -48,6 +48,9 @@ LEAVING = 1.0
 PRELOADED = ("netdp.peers.peer", "netdp.peers.ledger.policy", "netdp.peers.transport.grpc", "netdp.peers.study.planning",
              "netdp.protocols", "netdp.mechanisms")  # fmt: skip
 
+FOR_SHARES = ("nacl.bindings",)
+"""What it loads besides if the parties open their sum together."""
+
 FOR_MANY = ("netdp.mechanisms.coin_kernels",)
 """What the fork server loads besides if the parties draw many numbers; for a few each of them would do without."""
 
@@ -147,7 +150,10 @@ def up(
     started = time.monotonic()
     names = list(study.everybody if only is None else only)
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([*PRELOADED, *(FOR_MANY if study.task.dimension >= MANY else ())])
+    more = (FOR_MANY if study.task.dimension >= MANY else ()) + (
+        FOR_SHARES if study.running.threshold is not None else ()
+    )
+    context.set_forkserver_preload([*PRELOADED, type(study.running).__module__, *more])
     progress = LaunchProgress(len(study.everybody), so_far=None if watch is None else SoFar(study).begin())
     running: dict[str, tuple[Any, Connection]] = {}
     refused: set[str] = set()

@@ -125,6 +125,7 @@ class Odometer:
         self._sums = _Sums(levels, self.delta * parts)
         self._losses = 0
         self._alone = 0.0
+        self._waiting: list[tuple[Curve, int]] = []  # what the sums do not have yet
 
     def spend(self, curve: Curve | Guarantee, times: int = 1, *, foreseen: bool = True) -> None:
         """Count a loss, or several that are equal; `foreseen`: its size did not come to be by what happened in it.
@@ -132,7 +133,7 @@ class Odometer:
         Only a foreseen loss may use the part of δ that belongs to the first one.
         """
         loss = _one(curve)
-        self._sums.add(loss, times)
+        self._waiting.append((loss, whole("times", times)))
         if float(loss.delta(0.0)) > 0:
             self._losses += times if foreseen else times + 1
             self._alone = float(loss.epsilon(_FIRST * self.delta)) if self._losses == 1 else math.inf
@@ -142,6 +143,11 @@ class Odometer:
         """The number; infinite if nothing is proved."""
         if self._losses == 0:
             return 0.0
+        if self._losses == 1 and math.isfinite(self._alone):  # no level holds below it: each has a smaller part of δ
+            return self._alone
+        for loss, times in self._waiting:
+            self._sums.add(loss, times)
+        self._waiting.clear()
         levels = self._sums.epsilons[self._sums.hold()]
         return min(self._alone, float(levels.min(initial=math.inf)))
 
