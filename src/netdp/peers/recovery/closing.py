@@ -116,6 +116,7 @@ class Closing(Spread):
         self._dealings = Dealings(desk.study.hash, attempt, roster, threshold)
         self._ballot = Ballot(roster, desk.me, threshold, min(fewest, len(roster)), patience / BALLOTS)
         self._heard: set[Key] = set()
+        self._shown: set[Key] = set()
         self._choices: dict[Key, Choice] = {}
         self._began: float | None = None
         self._sealed_at: float | None = None
@@ -159,6 +160,7 @@ class Closing(Spread):
             return moves
         if self._sealed_at is None:
             self._sealed_at = moment.now
+        moves.shown += self._contrary(held, sealed)
         if sealed == NOTHING:
             if acts:
                 self._desk.erase(self.attempt)
@@ -203,6 +205,18 @@ class Closing(Spread):
                     if prepared is not None and prepared.body != choice.to_bytes():
                         found.add(prepared.key)
         return sorted(key for key in found if key.author != self._desk.me)
+
+    def _contrary(self, held: Mapping[Key, Item], sealed: Choice) -> list[Key]:
+        """Words of others for something else than was sealed, each once: who holds another one under that key finds a liar."""
+        seal, body = self._ballot.seal(), sealed.to_bytes()
+        assert seal is not None
+        found = [
+            key
+            for key in sorted(self._heard - self._shown)
+            if key.author != self._desk.me and key.index <= seal.number and held[key].body != body
+        ]
+        self._shown |= self._heard
+        return found
 
     def _hear_item(self, item: Item) -> None:
         """Tell the ballot a prepare or a commit; words that no honest member of this roster says are left aside."""
