@@ -42,9 +42,10 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=size(2000, quick=1))
     parser.add_argument("--from", type=int, default=0, dest="first")
     arguments = parser.parse_args()
-    rows = [row for row in few(ROWS) if row.startswith(arguments.kind or "")]
-    if arguments.kind in ROWS:
-        rows = [arguments.kind]
+    if arguments.kind is None:
+        rows = few(ROWS)
+    else:
+        rows = [row for row in ROWS if row == arguments.kind] or [r for r in ROWS if r.startswith(arguments.kind)]
     if not rows:
         parser.error(f"no such kind: {arguments.kind}; there are {', '.join(ROWS)}")
     if arguments.seed is not None:

@@ -150,8 +150,9 @@ def test_any_plot(company):
         assert problem is None, f"{company}, seed {seed}, calm {calm}: {plot.tricks}\n{problem}"
         came["answers"] += sum(told["ok"] for told in plot.told.values())
         came["promised"] += plot.promised
-    assert came["answers"] > 0
-    assert came["promised"] > 0 or not liars.COMPANIES[company]["absent"] or "unfair" in company
+    if liars.COMPANIES[company]["absent"]:
+        assert came["answers"] > 0
+        assert came["promised"] > 0 or "unfair" in company
 
 
 # ── without a defence ─────────────────────────────────────────────────────────────────────────────────────────────────
