@@ -1,11 +1,12 @@
 """Thousands of random schedules of deaths, delays, cuts and absences in virtual time: `python benchmarks/schedules.py`.
 
-    --kind ring-sum     one protocol; all without
+    --kind ring-sum     one protocol; all without. "liars": sums that survive dropouts, with members that lie
     --seed 17           replay one schedule, with what was noted on the way
     --count 2000        schedules per protocol
     --from 0            the first seed
 
-What is asked of every schedule: tests/peers/trials.py. A failure prints its seed.
+What is asked of every schedule: tests/peers/trials.py, and of those with members that lie, as many as the study bears:
+tests/peers/liars.py (every second of them without deaths, delays and cuts). A failure prints its seed.
 """
 
 from __future__ import annotations
@@ -18,20 +19,35 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parent.parent / "tests" / "peers"))
 
+import liars
 import matrix
 import trials
 
 from measure import few, size
 
+ROWS = [*matrix.protocols(), *(f"liars: {company}" for company in liars.COMPANIES)]
+
+
+def attempt(row: str, seed: int) -> tuple[trials.Trial, str | None]:
+    """One schedule, and what is wrong with it."""
+    if row.startswith("liars: "):
+        return liars.attempt(row.removeprefix("liars: "), seed // 2, calm=seed % 2 == 0)
+    return trials.attempt(row, seed)
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kind", choices=matrix.protocols())
+    parser.add_argument("--kind", metavar="KIND", help=f"what a row begins with: {', '.join(ROWS)}")
     parser.add_argument("--seed", type=int)
     parser.add_argument("--count", type=int, default=size(2000, quick=1))
     parser.add_argument("--from", type=int, default=0, dest="first")
     arguments = parser.parse_args()
-    rows = [arguments.kind] if arguments.kind else few(matrix.protocols())
+    if arguments.kind is None:
+        rows = few(ROWS)
+    else:
+        rows = [row for row in ROWS if row == arguments.kind] or [r for r in ROWS if r.startswith(arguments.kind)]
+    if not rows:
+        parser.error(f"no such kind: {arguments.kind}; there are {', '.join(ROWS)}")
     if arguments.seed is not None:
         return max(replay(row, arguments.seed) for row in rows)
     return max(many(row, range(arguments.first, arguments.first + arguments.count)) for row in rows)
@@ -39,8 +55,10 @@ def main() -> int:
 
 def replay(row: str, seed: int) -> int:
     """One schedule, in detail."""
-    trial, problem = trials.attempt(row, seed)
+    trial, problem = attempt(row, seed)
     print(f"{row}, seed {seed}: {trial.schedule}")
+    if isinstance(trial, liars.Plot):
+        print(f"  who lies: {trial.tricks}")
     for note in trial.notes:
         print(f"  {note}")
     for u, told in sorted(trial.told.items()):
@@ -54,7 +72,7 @@ def many(row: str, seeds: range) -> int:
     """All of them, and how they ended."""
     began, ends, wrong = time.monotonic(), Counter[str](), []
     for seed in seeds:
-        trial, problem = trials.attempt(row, seed)
+        trial, problem = attempt(row, seed)
         ends["answers"] += sum(told["ok"] for told in trial.told.values())
         ends["clean ends"] += sum(not told["ok"] for told in trial.told.values())
         ends["mild"] += trial.schedule.mild
@@ -64,7 +82,7 @@ def many(row: str, seeds: range) -> int:
             print(f"replay: python benchmarks/schedules.py --kind '{row}' --seed {seed}", flush=True)
     took = time.monotonic() - began
     print(
-        f"{row:24}{len(seeds)} schedules ({ends['mild']} mild), {ends['answers']} answers, {ends['clean ends']} clean ends, "
+        f"{row:36}{len(seeds)} schedules ({ends['mild']} mild), {ends['answers']} answers, {ends['clean ends']} clean ends, "
         f"{len(wrong)} wrong; {took:.0f} s, {1000 * took / len(seeds):.0f} ms each", flush=True,
     )  # fmt: skip
     return 1 if wrong else 0

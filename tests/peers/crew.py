@@ -163,6 +163,9 @@ class Foreseeing(Pushed):
         now, party = time.monotonic(), self._peer.party
         if set(self._gone) <= set(party._votes[1]):
             (self._home / "heard").touch()
+        if party.terms.deals:
+            self._look_at_dealt(party, now)
+            return
         attempt, helped = party.attempt, Key(ItemKind.FALLBACK, party.attempt, party.me) in party._held
         seen = (attempt, len(party._held), helped)
         if seen != self._seen:
@@ -172,6 +175,22 @@ class Foreseeing(Pushed):
         if all(mark is None or mark.exists() for mark in self._gone.values()) and self._waits_in_vain(party, helped):
             self._jumped.add((attempt, helped))
             self.push(max(0.0, party.deadline - self.time()))
+
+    def _look_at_dealt(self, party, now):
+        """Where shares are dealt: once while an attempt is opened, once for contributions; the ballot keeps its own time.
+
+        What somebody got of those who are gone reaches the others after a sixteenth of the patience; so calm is longer.
+        """
+        seen = (party.attempt, len(party._held))
+        if seen != self._seen:
+            self._seen, self._since = seen, now
+        spread = party._spreads.get(party.attempt)
+        place, waiting = (party.attempt, spread is None), set(party.waiting_for)
+        vain = party.outcome is None and waiting and waiting <= set(self._gone) and place not in self._jumped
+        calm = max(self.CALM, party.terms.patience / 8)
+        if now >= self._since + calm and vain and all(mark is None or mark.exists() for mark in self._gone.values()):
+            self._jumped.add(place)
+            self.push(max(0.0, (party.deadline if spread is None else spread.wake) - self.time()))
 
     def _waits_in_vain(self, party, helped):
         attempt, roster = party.attempt, party._sealed.get(party.attempt)
@@ -215,24 +234,30 @@ def arm(moment, k=1):
 
         Store.open = classmethod(opened)
         return
-    owner, name = {
-        "send": (GrpcTransport, "send"),
-        "contribution": (GrpcTransport, "send"),
-        "word": (GrpcTransport, "send"),
-        "frame": (peers.Peer, "received"),
-        "spend": (Store, "spend"),
-        "vote": (Store, "put_vote"),
-        "result": (Store, "set_result"),
-    }[what]
+    kind = next((kind for kind in ItemKind if what == f"own {kind.name.lower()}"), None)
+    owner, name = (
+        (GrpcTransport, "send")
+        if kind is not None
+        else {
+            "send": (GrpcTransport, "send"),
+            "contribution": (GrpcTransport, "send"),
+            "word": (GrpcTransport, "send"),
+            "frame": (peers.Peer, "received"),
+            "spend": (Store, "spend"),
+            "settle": (Store, "settle"),
+            "vote": (Store, "put_vote"),
+            "result": (Store, "set_result"),
+        }[what]
+    )
     inner = getattr(owner, name)
 
     def counts(arguments):
         if what == "word":
             return mischief.says_something(arguments[0], arguments[2])
-        if what != "contribution":
+        if what != "contribution" and kind is None:
             return True
         me = arguments[0].me
-        kinds = (ItemKind.CONTRIBUTION, ItemKind.TOKEN)
+        kinds = (ItemKind.CONTRIBUTION, ItemKind.TOKEN) if kind is None else (kind,)
         return any(isinstance(m, Item) and m.key.kind in kinds and m.key.author == me for m in decode(arguments[2]))
 
     if name in ("send", "received"):
@@ -290,6 +315,12 @@ class Words:
         forked = {key: to for key, to in self.ways.items() if len(to) > 1}
         assert not forked, f"a token went two ways: {forked}"
 
+
+UNPAID = (
+    ItemKind.VOTE, ItemKind.FALLBACK, ItemKind.KEYS, ItemKind.DEALING, ItemKind.COMPLAINT, ItemKind.DEFENCE, ItemKind.PROOF,
+    ItemKind.PREPARE, ItemKind.COMMIT, ItemKind.REVEAL, ItemKind.ANSWER,
+)  # fmt: skip
+"""What is said without a number that follows from data, or by members who handed nothing in."""
 
 MEAN = Task(kind="mean", column="x", bounds=(0, 120))
 TRAIN = Training(
@@ -460,13 +491,13 @@ class Crew:
                 store.verify(Identity.load(home).card)
                 entries = store.entries()
                 spent = {entry.attempt for entry in entries if entry.attempt < CORRECTS}
-                assert len(spent) == sum(entry.attempt < CORRECTS for entry in entries) <= self.study.privacy.attempts
+                free = {entry.attempt % CORRECTS for entry in entries if entry.loss["kind"] == "nothing"}
+                assert len(spent) == sum(entry.attempt < CORRECTS for entry in entries)
+                assert len(spent - free) <= self.study.privacy.attempts
                 for key, bodies in said.items():
                     if key.kind == ItemKind.CONTRIBUTION and key.author == u:
                         assert bodies == {store.contribution(self.study.hash, key.attempt).body}
-                    elif (
-                        key.author == u and key.kind != ItemKind.FALLBACK
-                    ):  # all else follows from what was written first
+                    elif key.author == u and key.kind not in UNPAID:  # all else follows from what was written first
                         assert key.attempt in spent
 
     def spent(self, u):

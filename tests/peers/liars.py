@@ -234,7 +234,7 @@ class Plot(trials.Trial):
             self.at(float(self.rng.uniform(0, 0.1)), self.start, u)
         try:
             self.run(until=trials.HORIZON, alive=self.honest)
-            self.ended = self.now
+            self.run(until=self.now + trials.PATIENCE, alive=[-1])  # what was on its way, until all have left
             self.check()
         finally:
             self.close()

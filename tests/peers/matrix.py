@@ -186,6 +186,81 @@ MIXED = Fault(
 """Much of the above in one run, for those who have a minute."""
 
 
+STEPS = (
+    ItemKind.KEYS, ItemKind.DEALING, ItemKind.VOTE, ItemKind.CONTRIBUTION, ItemKind.PREPARE, ItemKind.COMMIT, ItemKind.REVEAL,
+)  # fmt: skip
+"""What a member of an attempt that survives dropouts says, in order."""
+
+
+@dataclass(frozen=True)
+class Company:
+    """A fair company: n parties of which c may collude, and a be absent; so many are killed for good."""
+
+    name: str
+    parties: int
+    colluders: int
+    absent: int
+
+    @property
+    def threshold(self):
+        return self.parties - self.colluders - self.absent
+
+    @property
+    def dying(self):
+        return tuple(3 + 4 * k for k in range(self.absent))
+
+
+SIXTEEN = Company("sixteen", 16, 3, 2)
+SIX = Company("six", 6, 1, 1)
+
+
+def killed_words(kind, when):
+    """What befalls a company, in words."""
+    return f"killed {when} {kind.name.lower()}"
+
+
+def killed_at(company, kind, when, folder=None):
+    """As many parties as may be absent are killed for good before or after they say something: how the others fare.
+
+    "before": before it leaves for anybody; "after": when it has left for half of the others. The others hold one right sum,
+    for one contribution each; a cell.
+    """
+    cell, began = Cell(company.name, killed_words(kind, when)), time.monotonic()
+    place = Path(tempfile.mkdtemp(prefix="netdp-fault-", dir=folder))
+    try:
+        one = crew.Crew(
+            place, company.parties, f"complete:{company.parties}", rough=True, colluders=company.colluders,
+            absent=company.absent, threshold=company.threshold, gather=300.0, patience=40.0,
+        )  # fmt: skip
+        moment = "before" if when == "before" else "mute-after"
+        for u in company.dying:
+            crew.orders(
+                one.home(u), (f"{moment} own {kind.name.lower()}", 1 if when == "before" else company.parties // 2)
+            )
+        one.foresee(*(one.study.names[u] for u in company.dying))
+        result = one.run(restart=False)
+        cell.seconds = time.monotonic() - began
+        staying = [name for u, name in enumerate(one.study.names) if u not in company.dying]
+        told = {name: result.outcomes.get(name, {}) for name in staying}
+        cell.answered = sum(bool(one.get("ok")) for one in told.values())
+        assert cell.answered == len(staying), (result.gone, _reasons(result), result.notes)
+        assert not any(one.left(u) for u in company.dying), "not all have died who were to die"
+        judge(one, result, answers=False)
+        assert len({(said["attempt"], said["digest"], *said["roster"]) for said in told.values()}) == 1
+        assert {said["contributed"] for said in told.values()} == {1}
+        assert not any(said["evidence"] or said["blamed"] for said in told.values())
+        gone = {one.study.names[u] for u in company.dying}
+        if STEPS.index(kind) < STEPS.index(ItemKind.CONTRIBUTION) or (when, kind) == ("before", ItemKind.CONTRIBUTION):
+            assert not gone & set(result.answered[staying[0]]["roster"])
+        elif STEPS.index(kind) > STEPS.index(ItemKind.CONTRIBUTION):
+            assert gone <= set(result.answered[staying[0]]["roster"])
+    except Exception as problem:  # told in the table
+        cell.problem = f"{type(problem).__name__}: {problem} (kept: {place})"
+    else:
+        shutil.rmtree(place, ignore_errors=True)
+    return cell
+
+
 # ── a cell ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -320,13 +395,6 @@ def within_the_law(one, roster, told):
     assert off <= allowed, f"{told['party']}: off by {off:.4g}, and {DEVIATIONS:g} deviations are {allowed:.4g}"
 
 
-UNPAID = (
-    ItemKind.VOTE, ItemKind.FALLBACK, ItemKind.KEYS, ItemKind.DEALING, ItemKind.COMPLAINT, ItemKind.DEFENCE, ItemKind.PROOF,
-    ItemKind.PREPARE, ItemKind.COMMIT, ItemKind.REVEAL, ItemKind.ANSWER,
-)  # fmt: skip
-"""What is said without a number that follows from data, or by members who handed nothing in."""
-
-
 def check_entries(study, entries, words):
     """One entry for every attempt that a party spoke in, no more than the study allows; corrections stand beside them."""
     u, said = words
@@ -337,7 +405,7 @@ def check_entries(study, entries, words):
     assert len(spent - free) <= study.privacy.attempts, f"p{u} contributed {len(spent - free)} times: {entries}"
     for place in said:
         key = place if isinstance(place, Key) else place[0]
-        if key.author == u and key.kind not in UNPAID and u < study.n:
+        if key.author == u and key.kind not in crew.UNPAID and u < study.n:
             assert key.attempt in spent, f"p{u} said {key} and its ledger holds nothing of it"
 
 

@@ -51,6 +51,17 @@ def test_one_fault(tmp_path, row, name):
     run(row, replace(fault, plans=lambda n: fault.plans(n)[:1], options=options), tmp_path)
 
 
+@pytest.mark.parametrize(("kind", "when"), [
+    (ItemKind.KEYS, "before"), (ItemKind.CONTRIBUTION, "before"), (ItemKind.CONTRIBUTION, "after"), (ItemKind.COMMIT, "before"),
+    (ItemKind.REVEAL, "before"), (ItemKind.REVEAL, "after"),
+])  # fmt: skip
+def test_killed_for_good_in_an_attempt_that_survives(tmp_path, kind, when):
+    """The others hold the right sum for one contribution; every step, of sixteen: `python benchmarks/faults.py --only sixteen`."""
+    cell = matrix.killed_at(matrix.SIX, kind, when, tmp_path)
+    assert cell.problem is None, cell.problem
+    assert cell.answered == matrix.SIX.parties - matrix.SIX.absent
+
+
 def test_every_protocol_has_a_row():
     assert {row.partition(",")[0] for row in matrix.protocols()} == set(RUNNING)
     assert len({fault.name for fault in matrix.FAULTS}) == len(matrix.FAULTS)

@@ -105,7 +105,9 @@ class PutBack(trials.Trial):
     def said(self):
         """What the victim has said so far."""
         return {
-            key for key in self.words.said if isinstance(key, Key) and key.author == VICTIM and key.kind != ItemKind.PROOF
+            key
+            for key in self.words.said
+            if isinstance(key, Key) and key.author == VICTIM and key.kind != ItemKind.PROOF
         }
 
     def go(self):

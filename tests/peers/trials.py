@@ -313,6 +313,7 @@ class Trial(World):
                 self.outcomes[u] = peer.party.outcome
             if len(peer.party.evidence) > peer._accused:
                 peer._keep_evidence()
+            peer._collect()
         except Died:
             self._fell(u, peer.store)
             return
@@ -367,6 +368,7 @@ class Trial(World):
                 messages = [said for message in messages if (said := self.twist(u, to, message)) is not None]
             self.send(u, to, link, messages)
         if party.may_leave:
+            self.peers[u]._write_late()
             self.forgone.add(u)
             self.at(0.0, self.kill, u)
             return

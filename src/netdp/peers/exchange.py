@@ -197,7 +197,7 @@ class Exchange:
         """To everybody who lacks it, if it is for everybody."""
         if self._is_passed_on(item.key):
             author = item.key.author
-            patient = self._patient and author != self._me
+            patient = self._patient and author != self._me and item.key.kind != ItemKind.PROOF  # nobody says its own
             for peer, link in self.links.items():
                 if not link.greeted:
                     continue

@@ -949,8 +949,9 @@ class Party:
         if isinstance(found, SpreadResult) and self.terms.deals:
             for u in range(self.terms.n):
                 item = self._held.get(Key(ItemKind.ANSWER, found.attempt, u))
-                if item is not None and item.body != found.digest:
+                if item is not None and item.body != found.digest and (found.attempt, u) not in self.blamed:
                     self._blame(found.attempt, u, Sentence.SIGNED_ANOTHER)
+                    self._exchange.show(item.key)  # perhaps it signed the right one for others
 
     def _two_of_ours(self, peer: int, key: Key) -> NetdpError:
         kind = key.kind.name.lower()

@@ -409,7 +409,10 @@ class Peer:
     def _collect(self) -> None:
         """Signatures under the answer come after it; they are written down when all are here, or when this party leaves."""
         known = self._outcome
-        if known is None or not known["ok"] or len(self.party.signatures) <= self._signed:
+        if known is None or not known["ok"]:
+            return
+        self._unwritten |= len(self.party.blamed) > len(known["blamed"])
+        if len(self.party.signatures) <= self._signed:
             return
         self._signed = len(self.party.signatures)
         known["signatures"] |= {self.study.names[u]: one.hex() for u, one in self.party.signatures.items()}

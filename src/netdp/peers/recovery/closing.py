@@ -128,6 +128,7 @@ class Closing(Spread):
         self._choices: dict[bytes, Choice | None] = {}  # what bodies of prepares and commits stand for
         self._named: set[Choice] = set()  # choices that others spoke of
         self._commits: dict[int, set[Choice]] = defaultdict(set)  # and committed to, by the number of the ballot
+        self._unshown: list[Item] = []  # words of others that came since contrary ones were last shown
         self._reveals: dict[int, Item] = {}
         self._revealed: dict[int, list[bytes]] | None = None  # what of them fits the seal, once there is one
         self._sealed_digest = b""
@@ -164,6 +165,8 @@ class Closing(Spread):
             if self._revealed is not None and item.body[:DIGEST] == self._sealed_digest:
                 self._revealed[key.author] = [item.body[DIGEST:]]
         elif key.kind in PHASES:
+            if key.author != self._desk.me:
+                self._unshown.append(item)
             self._hear_word(item)
 
     def _hear_word(self, item: Item) -> None:
@@ -230,6 +233,7 @@ class Closing(Spread):
             return moves
         if self._sealed_at is None:
             self._sealed_at = moment.now
+        moves.shown += self._contrary(sealed)
         if sealed == NOTHING:
             if acts:
                 self._desk.erase(self.attempt)
@@ -264,6 +268,14 @@ class Closing(Spread):
                     if prepared is not None and prepared.body != body:
                         found.add(prepared.key)
         return sorted(key for key in found if key.author != self._desk.me)
+
+    def _contrary(self, sealed: Choice) -> list[Key]:
+        """Words of others for something else than was sealed, each once: who holds another one under that key finds a liar."""
+        seal, body = self._ballot.seal(), sealed.to_bytes()
+        assert seal is not None
+        found = sorted(item.key for item in self._unshown if item.key.index <= seal.number and item.body != body)
+        self._unshown.clear()
+        return found
 
     def _view(self, moment: Moment) -> Choice | None:
         """What this member would add up now; None: it waits for more."""
