@@ -27,6 +27,7 @@ was not at hand.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -117,7 +118,7 @@ def in_column_echelon_form(A: FloatArray) -> bool:
     (True, False)
     """
     first = [int(np.flatnonzero(column)[0]) if column.any() else len(A) for column in np.abs(A.T) > 1e-12]
-    return all(a < b or a == b == len(A) for a, b in zip(first, first[1:], strict=False))
+    return all(a < b or a == b == len(A) for a, b in pairwise(first))
 
 
 def pairwise_loss(protocol: GossipDescent, observers: tuple[int, ...]) -> Guarantee:
