@@ -483,6 +483,6 @@ CORRELATED = Experiment(
     title="noise that is correlated over a party's own iterations",
     shows="It wins back what mini-batches in a public order lose; steps of the full batch have nothing to win.",
     run=run_noise,
-    quick="20 s; 20 seeds",
-    full="3 min; 200 seeds",
+    quick="7 s; 20 seeds",
+    full="30 s; 200 seeds",
 )
