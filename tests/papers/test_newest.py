@@ -74,7 +74,9 @@ def test_a_jump_is_seen_in_simulation_too():
 
 def test_quadrature_is_right_where_the_answer_is_known():
     for shift, epsilon in ((0.5, 0.3), (2.0, 1.0)):
-        assert newest.jumping(shift, epsilon, 0.0) == pytest.approx(float(gaussian_delta(shift * np.sqrt(0.1), epsilon)), rel=1e-3)
+        assert newest.jumping(shift, epsilon, 0.0) == pytest.approx(
+            float(gaussian_delta(shift * np.sqrt(0.1), epsilon)), rel=1e-3
+        )
         known = float(gaussian_delta(shift * np.sqrt(2), epsilon))
         assert newest.two_parties(shift, epsilon) == pytest.approx(known, rel=1e-3)
 

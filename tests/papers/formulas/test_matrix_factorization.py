@@ -46,7 +46,8 @@ def by_covariance(protocol, observer, target, steps):
 
 
 @pytest.mark.parametrize(
-    ("graph", "T", "K"), [(graphs.path(4), 3, 1), (graphs.star(5), 4, 1), (graphs.ring(6), 3, 2), (graphs.hypercube(3), 3, 1)]
+    ("graph", "T", "K"),
+    [(graphs.path(4), 3, 1), (graphs.star(5), 4, 1), (graphs.ring(6), 3, 2), (graphs.hypercube(3), 3, 1)],
 )
 def test_the_projector_is_the_inverse_covariance(graph, T, K):
     protocol = descent(graph, T, K)
