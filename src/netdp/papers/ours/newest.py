@@ -82,7 +82,7 @@ def jumping(shift: float, epsilon: float, jump: float, points: int = 4001) -> fl
 
     >>> from netdp.privacy import gaussian_delta
     >>> f"{jumping(1.0, 1.0, 0.0):.3e} {float(gaussian_delta(0.1**0.5, 1.0)):.3e}"       # no jump: as the projector says
-    '1.097e-04 1.097e-04'
+    '1.098e-04 1.098e-04'
     """
     seen = np.linspace(-9.0 - jump - shift, 9.0 + jump + shift, points)
     width, w = seen[1] - seen[0], 1.0 / 3.0
