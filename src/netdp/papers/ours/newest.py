@@ -30,7 +30,7 @@ from netdp.families.gossip.descent import GossipDescent
 from netdp.families.token.walk import WalkDescent
 from netdp.graphs.mixing import metropolis
 from netdp.numerics.arrays import FloatArray
-from netdp.papers.experiment import Experiment, Observation, Result, ResultTable, Size
+from netdp.papers.experiment import Experiment, FigureKind, Observation, Panel, Result, ResultTable, Series, Size
 from netdp.papers.formulas import matrix_factorization as mf
 from netdp.papers.runs import Work
 from netdp.privacy.gaussian import gaussian_delta, gaussian_mu
@@ -159,6 +159,8 @@ def run_guarantees(size: Size, work: Work) -> Result:
         (D, eps, float(gaussian_delta(D * np.sqrt(0.1), eps)), jumping(D, eps, D / 2), float(gaussian_delta(D, eps)))
         for D, eps in ((0.5, 1.0), (1.0, 0.5), (1.0, 1.0), (2.0, 1.0))
     ]
+    growing = (2, 4, 7, 10, 15, 20)
+    drawn = np.array([star_row(17, T) for T in growing]).T
     both = two_parties(1.0, 1.0)
     gossip, walk = gossip_rows(), walk_rows()
     findings = (
@@ -199,6 +201,20 @@ def run_guarantees(size: Size, work: Work) -> Result:
     return Result(
         settings={"δ": DELTA, "gossip": "σ such that local DP has ε = 3"},
         findings=findings,
+        panels=(
+            Panel(
+                "A star of 18: one leaf about another, quadratic losses",
+                "iterations T",
+                "μ² in Δ²/σ²",
+                (
+                    Series("local DP", growing, growing, FigureKind.LOCAL),
+                    Series("certified", growing, drawn[2], FigureKind.CERTIFIED),
+                    Series("exact, at least", growing, drawn[1], FigureKind.MEASURED),
+                    Series("2026 printed", growing, drawn[0], FigureKind.PUBLISHED),
+                ),
+                log_y=True,
+            ),
+        ),
         tables=(
             ResultTable(
                 "Gossip descent",
@@ -442,6 +458,24 @@ def run_noise(size: Size, work: Work) -> Result:
     return Result(
         settings={"δ": DELTA, "graph": GRAPH.name, "T": ITERATIONS, "K": ROUNDS, "seeds": len(seeds)},
         findings=findings,
+        panels=(
+            Panel(
+                "Noise of the last of 64 models, a record in every b-th iteration",
+                "b",
+                "deviation in Δ/μ",
+                tuple(
+                    Series(label, [row[0] for row in batches], [row[k] for row in batches], kind)
+                    for k, label, kind in (
+                        (1, "mini-batches, independent", FigureKind.LOCAL),
+                        (2, "correlated, for all models", FigureKind.PUBLISHED),
+                        (3, "correlated, for the last", FigureKind.OTHER),
+                        (4, "full batch, independent", FigureKind.CERTIFIED),
+                    )
+                ),
+                log_x=True,
+                log_y=True,
+            ),
+        ),
         tables=(
             ResultTable(
                 "Noise of the last model",
