@@ -62,6 +62,8 @@ MODULES: dict[str, str] = {
     "ours-learning": "ours.learning:EXPERIMENT",
     "ours-links": "ours.figures:OURS_LINKS",
     "ours-responses": "ours.shuffling:RESPONSES",
+    "ours-newest": "ours.newest:GUARANTEES",
+    "ours-correlated": "ours.newest:CORRELATED",
 }
 
 

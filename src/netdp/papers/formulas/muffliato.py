@@ -56,6 +56,7 @@ from netdp.families.gossip.views import GossipView, exchanged
 from netdp.numerics.arrays import FloatArray, Progress
 from netdp.numerics.checks import count, positive
 from netdp.numerics.kernels import csr_times_block
+from netdp.papers.formulas.matrix_factorization import pairwise_loss
 from netdp.privacy.guarantee import Adjacency, Claim, Guarantee
 from netdp.privacy.renyi import DEFAULT_ORDERS, RenyiCurve
 from netdp.protocols.table import published, published_pairs
@@ -279,9 +280,17 @@ ITERATION_ERRATA = (
 
 @published.register
 def _muffliato_sgd(
-    protocol: GossipDescent, observers: tuple[int, ...], *, progress: Progress | None = None
+    protocol: GossipDescent,
+    observers: tuple[int, ...],
+    *,
+    version: str | None = None,
+    progress: Progress | None = None,
 ) -> Guarantee:
-    """Theorem 6/11 as printed: the sum over iterations of Theorem 1 for the K rounds of each."""
+    """Theorem 6/11 as printed: the sum over iterations of Theorem 1 for the K rounds of each; or the projector of 2026."""
+    if version == "2026":
+        return pairwise_loss(protocol, observers)
+    if version not in (None, "2022"):
+        raise InvalidValue(f"unknown version {version!r} for gossip descent; choose 2022 or 2026")
     iterations = range(1 if protocol.is_static else protocol.iterations)
     factor = np.mean([theorem12(protocol.rounds_of(t), observers, ids=True) for t in iterations], axis=0)
     return published_statement(protocol, factor, observers, ITERATION_ERRATA)
