@@ -59,7 +59,9 @@ _NEW_FLAGS: dict[str, Any] = {
     "categories": flags.option(list[str], "histogram, table: a,b,c; once per column."),
     "other": flags.option(bool, "Count unlisted values in a cell 'other'.", "--other"),
     "value": flags.option(str, "unit party: single row, or mean, sum, count of its rows."),
-    "period": flags.option(str, "ring-*: the column that says of which period a row is, for values that change over time."),
+    "period": flags.option(
+        str, "ring-*: the column that says of which period a row is, for values that change over time."
+    ),
     "periods": flags.option(str, "ring-*: the periods in their order, such as jan,feb,mar; or so many, called 1, 2, …"),
     "unit": flags.option(str, "What is protected: party or record. By default party, and record for train."),
     "max_records": flags.option(int, "unit record: the most that a party may have; public."),
@@ -117,6 +119,7 @@ _NEW_FLAGS: dict[str, Any] = {
     "tokens": flags.option(int, "walk-*: how many there are."),
     "rounds": flags.option(int, "shuffle: hops of every report; ring-*: times round."),
     "accelerated": flags.option(bool, "gossip: with Chebyshev's weights.", "--accelerated"),
+    "edge_probability": flags.option(float, "gossip: a link carries in a round with this chance, by public coins."),
     "wakes": flags.option(int, "randomized-gossip: how often each party begins an exchange."),
     "pace": flags.option(float, "randomized-gossip: seconds between two of them, on average."),
     "refresh": flags.option(float, "randomized-gossip: all fresh noise of a party, in its initial variance."),
@@ -216,9 +219,10 @@ def new(context: typer.Context, **typed: Any) -> None:
         graph=network,
         epsilon=next(one for one in (given.total, given.epsilon, 1.0) if one is not None),
         kind=protocol,
-        **these("delta", "colluders", "attempts", "absent", "spread", "law", "threshold", "steps", "tokens", "rounds", "accelerated", "wakes",
+        **these("delta", "colluders", "attempts", "absent", "spread", "law", "threshold", "steps", "tokens", "rounds", "accelerated", "edge_probability", "wakes",
                 "pace", "refresh", "reporting", "laziness", "cover", "curator", "iterations", "clip", "step", "sampling",
                 "chunk"),
+        seed=None if given.edge_probability is None else secrets.token_hex(16),
         timing=these("gather", "patience"), nonce=secrets.token_hex(16),
     )  # fmt: skip
     study = study.complete(cards, where | _addresses(given.address))
