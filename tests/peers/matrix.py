@@ -44,6 +44,7 @@ COMPANY = {
     "masked-sum, one attempt": {"graph": "complete:5", "protocol": "masked-sum", "threshold": 4},
     "masked-sum, averaging": {"graph": "complete:5", "protocol": "masked-sum", "spread": "average", "threshold": 0},
     "ring-sum": {"graph": "complete:5"},
+    "ring-sum, Laplace": {"graph": "complete:5", "protocol": "ring-sum", "law": "laplace"},
     "ring-sum, a value per period": {
         "graph": "ring:5",
         "protocol": "ring-sum",

@@ -215,6 +215,7 @@ def test_sound_gossip_passes_and_is_attained(folder, more):
     ],
     ids=[
         "walk-sum",
+        "Laplace ring",
         "walk-sum over time",
         "walk-histogram",
         "ring-histogram",

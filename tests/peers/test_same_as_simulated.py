@@ -99,7 +99,9 @@ def test_masked_sums_agree_to_the_last_bit(identities, tmp_path, way, law):
 
 
 @pytest.mark.parametrize(
-    ("task", "options"), [(MEAN, {}), (MEAN, {"rounds": 3}), (METER, {})], ids=["one round", "three rounds", "periods"]
+    ("task", "options"),
+    [(MEAN, {}), (MEAN, {"rounds": 3}), (METER, {}), (MEAN, {"law": "laplace", "rounds": 2})],
+    ids=["one round", "three rounds", "periods", "Laplace"],
 )
 def test_a_ring_agrees(identities, tmp_path, monkeypatch, task, options):
     study, values, told, drawn = run_peers(identities, tmp_path, task, kind="ring-sum", **options)

@@ -128,7 +128,11 @@ _NEW_FLAGS: dict[str, Any] = {
     "cover": flags.option(int, "shuffle: through the curator's server, with at least so many places in each envelope."),
     "curator": flags.option(str, "shuffle: who collects; its name."),
     "spread": flags.option(str, "masked-sum: flood (the default) or average."),
-    "law": flags.option(str, "masked-sum: of the noise: gaussian, laplace, or best (the default): which errs less."),
+    "law": flags.option(
+        str,
+        "masked-sum: of the noise: gaussian, laplace, or best (the default): which errs less; ring-sum: "
+        "gaussian is the default.",
+    ),
     "threshold": flags.option(int, "masked-sum: so many members together open the sum, in one attempt."),
     # when, and where to
     "gather": flags.option(float, "Seconds to wait for everybody at first."),
@@ -208,7 +212,7 @@ def new(context: typer.Context, **typed: Any) -> None:
     planned = planner(question, given.epsilon, given.total, given.share)
     laws: dict[str, str] = {}
     if (
-        given.law in (None, "best")
+        (given.law == "best" or (given.law is None and protocol == KINDS[0]))
         and protocol in RUNNING
         and "law" in RUNNING[protocol].options
         and isinstance(question, Task)
