@@ -223,9 +223,9 @@ def new(context: typer.Context, **typed: Any) -> None:
         graph=network,
         epsilon=next(one for one in (given.total, given.epsilon, 1.0) if one is not None),
         kind=protocol,
-        **these("delta", "colluders", "attempts", "absent", "spread", "law", "threshold", "steps", "tokens", "rounds", "accelerated", "edge_probability", "wakes",
-                "pace", "refresh", "reporting", "laziness", "cover", "curator", "iterations", "clip", "step", "sampling",
-                "chunk"),
+        **these("delta", "colluders", "attempts", "absent", "spread", "law", "threshold", "steps", "tokens", "rounds",
+                "accelerated", "edge_probability", "wakes", "pace", "refresh", "reporting", "laziness", "cover", "curator",
+                "iterations", "clip", "step", "sampling", "chunk"),
         seed=None if given.edge_probability is None else secrets.token_hex(16),
         timing=these("gather", "patience"), nonce=secrets.token_hex(16),
     )  # fmt: skip

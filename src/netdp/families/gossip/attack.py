@@ -107,8 +107,10 @@ def _noise_of_gossip(protocol: Gossip | VaryingGossip | RandomizedGossip) -> lis
         return []
     square = Fraction(protocol.sigma) ** 2
     fresh = Fraction(protocol.refresh) * square
-    exchanged = isinstance(protocol, RandomizedGossip)
-    fresh *= Fraction(protocol.n, 2 * protocol.steps) if exchanged else Fraction(1, protocol.rounds)
+    if isinstance(protocol, RandomizedGossip):
+        fresh *= Fraction(protocol.n, 2 * protocol.steps)
+    else:
+        fresh *= Fraction(1, protocol.rounds)
     start, again = (_steps(variance, protocol.grid) for variance in (square, fresh))
     samplers = _gaussian("noise of the first state", start, protocol.start_variance, protocol, FineGaussian)
     return samplers + _gaussian("fresh noise", again, protocol.fresh_variance, protocol, FineGaussian)

@@ -1,4 +1,4 @@
-"""Gossip on a grid, on one graph or on a graph per round: everybody sends its state to its neighbours, averages, adds fresh noise, and sends again.
+"""Gossip on a grid, on one graph or on a graph per round: everybody sends its state to its neighbours, averages, adds noise.
 
 All noise of a party, for all rounds, is drawn and written down together before its first state leaves. So states are
 functions of what is written down and of what the neighbours sent; a party that comes back computes them again. There is

@@ -304,8 +304,8 @@ class Gossip(NoisyGossip):
         """The gossip matrix W."""
         return mixing_matrix(self.graph, self.mixing)
 
-    @cached_property  # type: ignore[misc]
-    def chebyshev(self) -> float | None:  # type: ignore[override]
+    @cached_property
+    def chebyshev(self) -> float | None:
         """Chebyshev's γ, or None when the protocol is not accelerated."""
         if not self.accelerated:
             return None

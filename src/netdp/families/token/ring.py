@@ -149,7 +149,8 @@ class RingSum(TokenGrid, Protocol):
         return grid_distance(self.sensitivity, self.step, self.dimension)
 
     def _share_variances(self, shares: IntArray) -> IntArray:
-        return np.ceil(shares * LaplaceShare(self.rate, self.parts).variance).astype(np.int64)
+        found: IntArray = np.ceil(shares * LaplaceShare(self.rate, self.parts).variance).astype(np.int64)
+        return found
 
     @cached_property
     def hop_variances(self) -> IntArray:

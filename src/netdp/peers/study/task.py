@@ -491,6 +491,7 @@ class Task(Question):
     ) -> list[tuple[str, list[tuple[Any, ...]]]]:
         """The cells of every period, in the order of the periods; a row of another period is an error that names it."""
         assert self.periods is not None
+        assert self.period is not None
         found: dict[str, list[tuple[Any, ...]]] = {one: [] for one in self.periods}
         for row, (place, cells) in zip(given, kept, strict=True):  # with unit = "party" no row is skipped
             if self.period not in row:

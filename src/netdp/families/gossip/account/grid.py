@@ -447,7 +447,7 @@ def factors_of_exchanges(protocol: RandomizedGossip, view: ExchangeView) -> Fact
     >>> factors_of_exchanges(protocol, ExchangeView(ExchangeLogs.of_edges(3, edges), (0,))).values.round(4).tolist()
     [nan, 1.0, 0.1667]
     """
-    n, count = view.logs.n, len(view.seen)
+    count = len(view.seen)
     everything = np.where(view.reached, 1.0, 0.0)
     everything[~view.hidden] = np.nan
     if count == 0:

@@ -184,8 +184,7 @@ def seen_curve(protocol: RingSum, kinds: list[Seen]) -> ProfileCurve:
     if protocol.law == "laplace":
         curves = [_laplace_curve(protocol, seen) for seen in kinds]
         ends = [np.linspace(0.0, float(curve.epsilons[-1]), _LAPLACE_POINTS) for curve in curves]
-        points = np.unique(np.concatenate([np.zeros(1), *ends, *(curve.epsilons for curve in curves)]))
-        return side_by_side(curves, points)
+        return side_by_side(curves, np.unique(np.concatenate([np.zeros(1), *ends, *(one.epsilons for one in curves)])))
     wanted = max(64, min(_RING_POINTS, 12_000 // max(len(kinds), 1)))
     points = [np.zeros(1)]
     for seen in kinds:
