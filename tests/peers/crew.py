@@ -20,7 +20,7 @@ import numpy as np
 
 from netdp.families.masked.descent import begun, kept, stepped
 from netdp.families.masked.protocol import quantised, quantised_records, reduced
-from netdp.families.token.ring import ring_contributions, ring_mean
+from netdp.families.token.ring import ring_contributions, ring_draw, ring_mean
 from netdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from netdp.models import clipped_sum, whole_sum
 from netdp.peers import peer as peers
@@ -446,10 +446,7 @@ class Crew:
                 steps = steps + integers + protocol.share_noise.sample(integers.shape, words)
             else:
                 words = noise_words(secret, where, rows.astype("<f8").tobytes())
-
-                def draw(variance, size, words=words):
-                    return DiscreteGaussian(variance).sample((size,), words)
-
+                draw = ring_draw(protocol, words)
                 values = rows if study.task.values_each > 1 else rows[0]
                 steps = steps + ring_contributions(protocol, u, values, draw).sum(axis=0)
         if isinstance(protocol, MaskedSum):

@@ -44,16 +44,26 @@ COMPANY = {
     "masked-sum, one attempt": {"graph": "complete:5", "protocol": "masked-sum", "threshold": 4},
     "masked-sum, averaging": {"graph": "complete:5", "protocol": "masked-sum", "spread": "average", "threshold": 0},
     "ring-sum": {"graph": "complete:5"},
-    "ring-sum, a value per period": {"graph": "ring:5", "protocol": "ring-sum", "task": crew.MEAN.model_copy(update=MONTHS)},
+    "ring-sum, Laplace": {"graph": "complete:5", "protocol": "ring-sum", "law": "laplace"},
+    "ring-sum, a value per period": {
+        "graph": "ring:5",
+        "protocol": "ring-sum",
+        "task": crew.MEAN.model_copy(update=MONTHS),
+    },
     "gossip": {"graph": "ring:5"},
+    "gossip, changing links": {"graph": "complete:5", "protocol": "gossip", "edge_probability": 0.5},
     "gossip, accelerated": {"graph": "ring:5", "protocol": "gossip", "accelerated": True},
     "ring-histogram": {"graph": "complete:5", "task": BINS},
     "ring-histogram, a value per period": {
-        "graph": "complete:5", "protocol": "ring-histogram", "task": BINS.model_copy(update=MONTHS),
+        "graph": "complete:5",
+        "protocol": "ring-histogram",
+        "task": BINS.model_copy(update=MONTHS),
     },
     "walk-sum": {"graph": "complete:5"},
     "walk-sum, a value per period": {
-        "graph": "complete:5", "protocol": "walk-sum", "task": crew.MEAN.model_copy(update=MONTHS),
+        "graph": "complete:5",
+        "protocol": "walk-sum",
+        "task": crew.MEAN.model_copy(update=MONTHS),
     },
     "walk-histogram": {"graph": "complete:5", "task": BINS},
     "randomized-gossip": {"graph": "complete:5", "pace": 0.05},
@@ -371,9 +381,9 @@ def gossip_totals(one, attempt):
         secret = one.written(u, attempt)
         noises.append(np.frombuffer(secret, dtype="<i8").reshape(-1, protocol.dimension).astype(np.int64))
     sent = [rows[0] for rows in noises]
-    weights = [gossip_weights(protocol, u) for u in range(study.n)]
     before = None
     for t in range(protocol.rounds):
+        weights = [gossip_weights(protocol, u, t) for u in range(study.n)]
         held = [None if before is None else summed(before[u], noises[u][t]) for u in range(study.n)]
         mixed = [
             gossip_step(weights[u], sent[u], {v: sent[v] for v in weights[u]}, held[u], protocol.chebyshev)

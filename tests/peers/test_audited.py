@@ -191,7 +191,9 @@ def test_a_sound_ring_passes_and_is_attained(folder, task, protocol):
     assert all(0.6 * row.claimed < row.measured.epsilon < row.claimed for row in audit.findings)
 
 
-@pytest.mark.parametrize("more", [{}, {"gap": 0.3}], ids=["plain", "accelerated"])
+@pytest.mark.parametrize(
+    "more", [{}, {"gap": 0.3}, {"edge_probability": 0.7, "seed": "5" * 32}], ids=["plain", "accelerated", "changing"]
+)
 def test_sound_gossip_passes_and_is_attained(folder, more):
     made(folder, CELLS, 5, GOSSIP | more, [cells(u) for u in range(5)], graph="ring:5")
     audit = audited(folder)
@@ -211,12 +213,19 @@ def test_sound_gossip_passes_and_is_attained(folder, more):
         (LABELS, {"kind": "shuffle", "epsilon0": 1.0, "rounds": 3}, {"curator": True, "colluders": 0}),
         (LABELS, {"kind": "shuffle", "epsilon0": 1.0, "rounds": 3, "cover": 4}, {"curator": True, "colluders": 0}),
     ],
-    ids=["walk-sum", "walk-sum over time", "walk-histogram", "ring-histogram", "randomized-gossip", "shuffle", "relayed"],
+    ids=[
+        "walk-sum",
+        "Laplace ring",
+        "walk-sum over time",
+        "walk-histogram",
+        "ring-histogram",
+        "randomized-gossip",
+        "shuffle",
+        "relayed",
+    ],
 )
 def test_other_kinds_conform(folder, task, protocol, more):
-    rows = [
-        [{"x": "abc"[u % 3]}] if task is LABELS else monthly(u) if task is MONTHLY else cells(u) for u in range(4)
-    ]
+    rows = [[{"x": "abc"[u % 3]}] if task is LABELS else monthly(u) if task is MONTHLY else cells(u) for u in range(4)]
     made(folder, task, 4, protocol, rows, **more)
     audit = audited(folder)
     assert audit.ok, wrong(audit)
@@ -392,7 +401,9 @@ def test_noise_of_the_first_round_added_in_all(folder, monkeypatch):
         first = added[0] - ring_kind.ring_contributions.quiet(protocol, u, value)[0]
         return added if u else ring_kind.ring_contributions.quiet(protocol, u, value) + first
 
-    stale.quiet = lambda p, u, value: ring_contributions(p, u, value, lambda variance, size: np.zeros(size, dtype=np.int64))
+    stale.quiet = lambda p, u, value: ring_contributions(
+        p, u, value, lambda variance, size: np.zeros(size, dtype=np.int64)
+    )
     monkeypatch.setattr(ring_kind, "ring_contributions", stale)
     made(folder, MONTHLY, 4, RING | {"rounds": 3}, [monthly(u) for u in range(4)], graph="ring:4")
     assert "no noise comes twice" in wrong(audited(folder))

@@ -10,6 +10,7 @@ import pytest
 
 from netdp.families.gossip import simulate as simulated_gossip
 from netdp.families.gossip.protocol import gossip_steps
+from netdp.families.gossip.varying import VaryingGossip
 from netdp.families.masked.protocol import opened, quantised
 from netdp.families.masked.simulate import publish, spread
 from netdp.families.token import simulate as simulated_tokens
@@ -98,7 +99,9 @@ def test_masked_sums_agree_to_the_last_bit(identities, tmp_path, way, law):
 
 
 @pytest.mark.parametrize(
-    ("task", "options"), [(MEAN, {}), (MEAN, {"rounds": 3}), (METER, {})], ids=["one round", "three rounds", "periods"]
+    ("task", "options"),
+    [(MEAN, {}), (MEAN, {"rounds": 3}), (METER, {}), (MEAN, {"law": "laplace", "rounds": 2})],
+    ids=["one round", "three rounds", "periods", "Laplace"],
 )
 def test_a_ring_agrees(identities, tmp_path, monkeypatch, task, options):
     study, values, told, drawn = run_peers(identities, tmp_path, task, kind="ring-sum", **options)
@@ -119,11 +122,15 @@ def test_a_ring_agrees(identities, tmp_path, monkeypatch, task, options):
     assert transcript_of(study, {u: one["sent"] for u, one in enumerate(told)}, 1) == run.transcript
 
 
-@pytest.mark.parametrize("options", [{}, {"accelerated": True}], ids=["plain", "accelerated"])
+CHANGING = {"graph": "complete:6", "edge_probability": 0.4}
+
+
+@pytest.mark.parametrize("options", [{}, {"accelerated": True}, CHANGING], ids=["plain", "accelerated", "changing"])
 def test_gossip_agrees(identities, tmp_path, monkeypatch, options):
     study, values, told, drawn = run_peers(identities, tmp_path, kind="gossip", **options)
     p = study.protocol()
-    assert p.accelerated == bool(options)
+    assert ((p.chebyshev is not None), isinstance(p, VaryingGossip)) == ("accelerated" in options, options is CHANGING)
+    assert options is not CHANGING or 1 < len({graph.m for graph in p.graphs}) <= p.rounds
     numbers = np.array(drawn).reshape(6, p.rounds)
     numbers[:, 0] -= gossip_steps(p, values)[:, 0]
     rounds = iter(numbers.T)

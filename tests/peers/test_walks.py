@@ -662,9 +662,10 @@ def run_peers(identities, draft, folder, data, absent=(), dies=None):
         [one.card for one in identities], [f"127.0.0.1:{7001 + u}" for u in range(5)], nonce="1" * 32
     )
     stores = [Store.open(folder / f"{name}.db", sign=one.sign) for name, one in zip(NAMES, identities, strict=True)]
+    each = [cell if study.task.values_each > 1 else [cell] for cell in data]
     rows = [
-        study.task.rows([{"x": str(x), "h": h} for h, x in zip(HOURS["periods"], cell if HOURS["period"] in study.task.read else [cell], strict=False)])
-        for cell in data
+        study.task.rows([{"x": str(x), "h": h} for h, x in zip(HOURS["periods"], cells, strict=False)])
+        for cells in each
     ]
     clock = VirtualClock()
 

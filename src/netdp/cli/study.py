@@ -59,7 +59,9 @@ _NEW_FLAGS: dict[str, Any] = {
     "categories": flags.option(list[str], "histogram, table: a,b,c; once per column."),
     "other": flags.option(bool, "Count unlisted values in a cell 'other'.", "--other"),
     "value": flags.option(str, "unit party: single row, or mean, sum, count of its rows."),
-    "period": flags.option(str, "ring-*: the column that says of which period a row is, for values that change over time."),
+    "period": flags.option(
+        str, "ring-*: the column that says of which period a row is, for values that change over time."
+    ),
     "periods": flags.option(str, "ring-*: the periods in their order, such as jan,feb,mar; or so many, called 1, 2, …"),
     "unit": flags.option(str, "What is protected: party or record. By default party, and record for train."),
     "max_records": flags.option(int, "unit record: the most that a party may have; public."),
@@ -119,6 +121,7 @@ _NEW_FLAGS: dict[str, Any] = {
     "tokens": flags.option(int, "walk-*: how many there are."),
     "rounds": flags.option(int, "shuffle: hops of every report; ring-*: times round."),
     "accelerated": flags.option(bool, "gossip: with Chebyshev's weights.", "--accelerated"),
+    "edge_probability": flags.option(float, "gossip: a link carries in a round with this chance, by public coins."),
     "wakes": flags.option(int, "randomized-gossip: how often each party begins an exchange."),
     "pace": flags.option(float, "randomized-gossip: seconds between two of them, on average."),
     "refresh": flags.option(
@@ -129,7 +132,11 @@ _NEW_FLAGS: dict[str, Any] = {
     "cover": flags.option(int, "shuffle: through the curator's server, with at least so many places in each envelope."),
     "curator": flags.option(str, "shuffle: who collects; its name."),
     "spread": flags.option(str, "masked-sum: flood (the default) or average."),
-    "law": flags.option(str, "masked-sum: of the noise: gaussian, laplace, or best (the default): which errs less."),
+    "law": flags.option(
+        str,
+        "masked-sum: of the noise: gaussian, laplace, or best (the default): which errs less; ring-sum: "
+        "gaussian is the default.",
+    ),
     "threshold": flags.option(int, "masked-sum: so many members together open the sum, in one attempt."),
     # when, and where to
     "gather": flags.option(float, "Seconds to wait for everybody at first."),
@@ -210,7 +217,7 @@ def new(context: typer.Context, **typed: Any) -> None:
     planned = planner(question, given.epsilon, given.total, given.share)
     laws: dict[str, str] = {}
     if (
-        given.law in (None, "best")
+        (given.law == "best" or (given.law is None and protocol == KINDS[0]))
         and protocol in RUNNING
         and "law" in RUNNING[protocol].options
         and isinstance(question, Task)
@@ -221,9 +228,10 @@ def new(context: typer.Context, **typed: Any) -> None:
         graph=network,
         epsilon=next(one for one in (given.total, given.epsilon, 1.0) if one is not None),
         kind=protocol,
-        **these("delta", "colluders", "attempts", "absent", "spread", "law", "threshold", "steps", "tokens", "rounds", "accelerated", "wakes",
-                "pace", "refresh", "reporting", "laziness", "cover", "curator", "iterations", "clip", "step", "sampling",
-                "chunk", "gossip_rounds", "batch"),
+        **these("delta", "colluders", "attempts", "absent", "spread", "law", "threshold", "steps", "tokens", "rounds",
+                "accelerated", "edge_probability", "wakes", "pace", "refresh", "reporting", "laziness", "cover", "curator",
+                "iterations", "clip", "step", "sampling", "chunk", "gossip_rounds", "batch"),
+        seed=None if given.edge_probability is None else secrets.token_hex(16),
         timing=these("gather", "patience"), nonce=secrets.token_hex(16),
     )  # fmt: skip
     study = study.complete(cards, where | _addresses(given.address))

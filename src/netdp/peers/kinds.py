@@ -120,7 +120,9 @@ class Kind(ABC):
                 ("task", "kind"), f"{cls.kind} answers {', '.join(cls.tasks)}, not {task.kind}; what does: {able}"
             )
         if task.values_each > 1 and not cls.takes_periods:
-            able = ", ".join(kind for kind, other in RUNNING.items() if other.takes_periods and task.kind in other.tasks)
+            able = ", ".join(
+                kind for kind, other in RUNNING.items() if other.takes_periods and task.kind in other.tasks
+            )
             raise Misfit(("task", "periods"), f"{cls.kind} adds one value of a party; what adds one per period: {able}")
 
     def check(self) -> None:

@@ -44,9 +44,13 @@ def test_a_step_is_the_recursion_rounded_once(graph):
     rng, gamma = np.random.default_rng(1), Fraction(p.chebyshev)
     states, before = rng.integers(-(2**60), 2**60, size=(2, p.n, 3))
     for u in range(p.n):
-        found = gossip_step(gossip_weights(p, u), states[u], {v: states[v] for v in gossip_weights(p, u)}, before[u], p.chebyshev)
+        found = gossip_step(
+            gossip_weights(p, u), states[u], {v: states[v] for v in gossip_weights(p, u)}, before[u], p.chebyshev
+        )
         for column in range(3):
-            exact = gamma * weighted(p, [int(one) for one in states[:, column]], u) + (1 - gamma) * int(before[u, column])
+            exact = gamma * weighted(p, [int(one) for one in states[:, column]], u) + (1 - gamma) * int(
+                before[u, column]
+            )
             assert found[column] == nearest(exact)
     big = np.array([2**63 - 1])
     with pytest.raises(InvalidValue, match="64 bits"):
@@ -58,7 +62,11 @@ def test_no_noise_and_no_rounding_counts_more_than_stated(gap):
     """p_t, r_t and q_t, the responses to the first state, to fresh noise and to a rounding, for all eigenvalues."""
     p, x = accelerated(graphs.ring(7), gap=gap), np.linspace(-1, 1, 2001)
     gamma = p.chebyshev
-    first, fresh, rounding = [np.ones_like(x), x], [np.ones_like(x), gamma * x + 1 - gamma], [np.ones_like(x), gamma * x]
+    first, fresh, rounding = (
+        [np.ones_like(x), x],
+        [np.ones_like(x), gamma * x + 1 - gamma],
+        [np.ones_like(x), gamma * x],
+    )
     for seen in (first, fresh, rounding):
         for _ in range(300):
             seen.append(gamma * x * seen[-1] + (1 - gamma) * seen[-2])
@@ -113,7 +121,7 @@ def law(variance, reach):
 
 
 def seen_law(p, value, known):
-    """The law of (s¹₁, s²₁) on a path 0 – 1 – 2 given s⁰₀, s⁰₁ and s¹₀, all that 0 knows besides: summed over 2's noises and 1's."""
+    """The law of (s¹₁, s²₁) on a path 0 – 1 – 2 given s⁰₀, s⁰₁ and s¹₀, which 0 knows: summed over the noises of 2 and 1."""
     v0, v1, gamma = p.start_variance, p.fresh_variance, Fraction(p.chebyshev)
     s00, s01, s10 = known
     first, fresh = 8 * math.isqrt(v0) + 8, 8 * math.isqrt(v1) + 8
@@ -127,8 +135,8 @@ def seen_law(p, value, known):
         for g1, c1 in zip(noise.tolist(), chance, strict=True):
             s11 = m1 + g1
             # Σ over 2's second state, whose mean with s¹₁ and s¹₀ is mixed by 1
-            sent = np.zeros(0)
-            thirds = np.array([nearest(gamma * Fraction(s10 + s11 + m2 + g2, 3) + (1 - gamma) * (s01 + g1)) for g2 in noise.tolist()])
+            kept = (1 - gamma) * (s01 + g1)
+            thirds = np.array([nearest(gamma * Fraction(s10 + s11 + m2 + g2, 3) + kept) for g2 in noise.tolist()])
             low = int(thirds.min())
             sent = np.convolve(np.bincount(thirds - low, weights=chance), chance)
             key = s11
@@ -149,7 +157,9 @@ def test_the_bound_lies_above_an_enumerated_view(known):
     right = np.array([moved.get(a, {}).get(b, 0.0) for a, b in places])
     assert left.sum() == pytest.approx(1.0, abs=1e-9)
     epsilons = np.array([0.0, 0.1, 0.3, 1.0])
-    truth = np.array([max(np.maximum(a - math.exp(e) * b, 0).sum() for a, b in ((left, right), (right, left))) for e in epsilons])
+    truth = np.array(
+        [max(np.maximum(a - math.exp(e) * b, 0).sum() for a, b in ((left, right), (right, left))) for e in epsilons]
+    )
     found = np.array([account(p, [0]).delta(eps)[2] for eps in epsilons])
     assert (found >= truth - 1e-12).all()
     ideal = account(p.replace(grid=None), [0])
@@ -164,7 +174,12 @@ def test_the_distance_is_as_printed(grid, dimension):
     """TV = ΣC_t·√(nd/2πV₁) + nd/24·(1/V₀ + (T − 1)/V₁) + 4ndT·e^{−2¹²¹/(V·(γ/(2−γ))²)}, with 40 digits."""
     p = accelerated(graphs.ring(5), rounds=4, grid=grid, dimension=dimension, gap=0.25)
     with mpmath.workdps(40):
-        v0, v1, numbers, gamma = mpmath.mpf(p.start_variance), mpmath.mpf(p.fresh_variance), 5 * dimension, mpmath.mpf(p.chebyshev)
+        v0, v1, numbers, gamma = (
+            mpmath.mpf(p.start_variance),
+            mpmath.mpf(p.fresh_variance),
+            5 * dimension,
+            mpmath.mpf(p.chebyshev),
+        )
         assert abs(gamma - 2 / (1 + mpmath.sqrt(mpmath.mpf(15) / 64))) < 1e-15
         second = (3 * gamma - 1) / 2 + (gamma - 1)
         apart = 1 + second + (3 * gamma - 1) / 2 + (gamma - 1) * second

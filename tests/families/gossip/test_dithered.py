@@ -100,6 +100,25 @@ def test_the_bound_lies_above_the_truth_by_what_is_stated(p):
     assert (np.abs(truth - real) <= added + 1e-12).all()
 
 
+CHANGING = [CHAIN, graphs.Graph.from_edges(3, [(0, 1)])]  # what is mixed in the last round is not sent
+
+
+@pytest.mark.parametrize("sigma", [2.0, 8.0, 100.0])
+def test_on_changing_graphs_it_lies_above_the_truth_by_what_is_stated(sigma):
+    p = netdp.VaryingGossip(CHANGING, sigma=sigma, refresh=0.5, grid=1.0, sensitivity=sigma)
+    truth = true_delta(p, EPSILONS)
+    found = np.array([account(p, [0]).delta(eps)[2] for eps in EPSILONS])
+    assert (found >= truth - 1e-12).all()
+    ideal = account(p.replace(grid=None), [0])
+    real = np.array([ideal.delta(eps)[2] for eps in EPSILONS])
+    added = (1 + np.exp(EPSILONS)) * transcript_distance(p)
+    assert (found <= np.minimum(real + added, first_value_delta(p, EPSILONS)) * 1.001 + 1e-6).all()
+    assert (np.abs(truth - real) <= added + 1e-12).all()
+    same = chain(sigma, 0.5, sensitivity=sigma)
+    assert transcript_distance(p) == transcript_distance(same)
+    np.testing.assert_allclose(found, [account(same, [0]).delta(eps)[2] for eps in EPSILONS], rtol=1e-6)
+
+
 def test_real_numbers_are_no_bound_on_a_coarse_grid():
     p = chain(1.0, 2.0, sensitivity=1.0)  # σ and τ are whole numbers of steps: nothing was rounded up
     assert (p.start_variance, p.fresh_variance) == (1, 1)

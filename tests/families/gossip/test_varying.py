@@ -3,11 +3,14 @@
 import numpy as np
 import pytest
 
-from netdp import graphs
-from netdp.errors import Unsupported
+import netdp
+from netdp import account, graphs, simulate
+from netdp.audit.linear import probed
+from netdp.errors import InvalidValue, Unsupported
 from netdp.families.gossip import error as utility_varying
 from netdp.protocols import ErdosRenyiGossip, Gossip, RandomizedGossip, VaryingGossip
 from netdp.protocols.accuracy import expected_error
+from netdp.protocols.simulation import execute
 
 
 def exchange(n, u, w):
@@ -105,3 +108,71 @@ def test_redrawn_graphs_before_the_draw():
         expected_error(protocol.replace(varying=False))
     with pytest.raises(Unsupported, match="hardly ever be connected"):
         expected_error(protocol.replace(p=0.001))
+
+
+# ── fresh noise, and on a grid ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def changing(**more):
+    rounds = [graphs.ring(6), graphs.Graph.from_edges(6, [(0, 3), (1, 4)]), graphs.star(6), graphs.path(6)]
+    return VaryingGossip(rounds, **{"sigma": 2.0, "refresh": 1.5, "sensitivity": 1.0} | more)
+
+
+@pytest.mark.parametrize("observers", [(0,), (5,), (1, 4)])
+def test_with_fresh_noise_the_loss_is_that_of_the_run_itself(observers):
+    """Against the matrices of a run that is fed unit values and unit noises (`netdp.audit.linear`), solved by least squares."""
+    p = changing()
+    A, C = probed(execute, p, observers, seed=0)
+    loss = account(p, observers)
+    for u in set(range(6)) - set(observers):
+        root = np.linalg.pinv(C) @ A[:, u]
+        assert np.allclose(C @ root, A[:, u], atol=1e-9)
+        mu = p.sensitivity * float(np.linalg.norm(root))
+        assert np.sqrt(loss.factor[u]) * p.local_mu == pytest.approx(mu, rel=1e-6)
+        assert np.sqrt(loss.factor[u]) * p.local_mu >= mu * (1 - 1e-9)
+    assert np.isnan(loss.factor[list(observers)]).all()
+
+
+def test_on_one_graph_it_is_refreshed_gossip():
+    one = netdp.Gossip(graphs.ring(7), rounds=4, sigma=2.0, refresh=1.5)
+    same = VaryingGossip([graphs.ring(7)] * 4, sigma=2.0, refresh=1.5)
+    np.testing.assert_allclose(account(same, [0]).factor, account(one, [0]).factor, rtol=1e-9)
+    for part in ("noise", "refresh"):
+        assert getattr(expected_error(same), part) == pytest.approx(getattr(expected_error(one), part))
+    fine, values = 2.0**-45, np.linspace(0, 1, 7)
+    runs = [simulate(p.replace(grid=fine), values, 3).estimates for p in (one, same)]
+    np.testing.assert_array_equal(*runs)
+    found = [account(p.replace(grid=fine), [0]).epsilon(1e-6)[1:] for p in (same, one)]
+    np.testing.assert_allclose(*found, rtol=1e-6)
+
+
+def test_who_reaches_no_observer_in_time_loses_nothing_and_who_sends_nothing_waits():
+    rounds = [graphs.Graph.from_edges(4, [(2, 3)]), graphs.Graph.from_edges(4, [(0, 1), (1, 2)])]
+    p = VaryingGossip(rounds, sigma=2.0, refresh=1.0, grid=2.0**-40)
+    loss = account(p, [0])
+    assert loss.epsilon(1e-6)[2] == loss.epsilon(1e-6)[3] == 0.0 < loss.epsilon(1e-6)[1]
+    assert "along any path in time" in " ".join(account(p.replace(refresh=0.0), [0]).assumptions)
+    assert loss.epsilon(1e-6)[1] < account(p, [2]).epsilon(1e-6)[3]  # one's first message has fresh noise by then
+    run = simulate(p, [0.0, 0.1, 0.2, 0.3], 1, record=[0])
+    assert run.transcript.received_by([0]).tolist() == [[1, 1, 0]]
+
+
+def test_against_any_single_party_it_is_the_noise_of_the_first_value():
+    p = changing(grid=2.0**-40)
+    loss = account(p, colluders=1)
+    assert loss.worst_epsilon(1e-6) == pytest.approx(netdp.local_dp(p).worst_epsilon(1e-6), rel=1e-3)
+    assert loss.worst_epsilon(1e-6) >= max(account(p, [v]).worst_epsilon(1e-6) for v in range(6)) * (1 - 1e-9)
+    again = netdp.calibrate(p, epsilon=1.0, delta=1e-6)
+    assert 0.99 < account(again, colluders=1).worst_epsilon(1e-6) <= 1.0
+    plain = p.replace(refresh=0.0)
+    assert "only local DP" in " ".join(account(plain, [0]).assumptions)
+    with pytest.raises(InvalidValue, match="weights of your own on a grid"):
+        VaryingGossip([graphs.gossip_matrix(np.full((2, 2), 0.5))] * 2, sigma=1.0, grid=0.5)
+
+
+@pytest.mark.parametrize("grid", [None, 0.25])
+def test_the_error_with_fresh_noise_is_the_predicted_one(grid):
+    p, values = changing(grid=grid, sigma=1.0), np.linspace(0, 1, 6)
+    found = [simulate(p, values, seed).estimates - values.mean() for seed in range(1500)]
+    predicted = expected_error(p, values)
+    assert 0.85 * (predicted.total - predicted.rounding) <= float(np.mean(np.square(found))) <= 1.1 * predicted.total

@@ -213,7 +213,7 @@ def test_calibration_and_refusals():
         netdp.calibrate(RingSum(5, 2, sigma=1.0), 1.0, 1e-6).sigma > ring.sigma
     )  # a small ring and a small δ: Laplace wins
     with pytest.raises(InvalidValue, match="on a grid noise is discrete Gaussian"):
-        RingSum(5, 2, sigma=1.0, grid=0.5, law="laplace")
+        WalkSum(5, 10, sigma=1.0, grid=0.5, law="laplace")
     with pytest.raises(InvalidValue, match="unknown law 'cauchy'"):
         WalkSum(5, 10, sigma=1.0, law="cauchy")
     with pytest.raises(Unsupported, match="is a number of Gaussian noise"):

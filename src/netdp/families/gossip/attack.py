@@ -104,12 +104,15 @@ def _attack_gossip(
 
 
 @noises.register
-def _noise_of_gossip(protocol: Gossip | RandomizedGossip) -> list[Sampler]:
+def _noise_of_gossip(protocol: Gossip | VaryingGossip | RandomizedGossip) -> list[Sampler]:
     if protocol.grid is None:
         return []
     square = Fraction(protocol.sigma) ** 2
     fresh = Fraction(protocol.refresh) * square
-    fresh *= Fraction(1, protocol.rounds) if isinstance(protocol, Gossip) else Fraction(protocol.n, 2 * protocol.steps)
+    if isinstance(protocol, RandomizedGossip):
+        fresh *= Fraction(protocol.n, 2 * protocol.steps)
+    else:
+        fresh *= Fraction(1, protocol.rounds)
     start, again = (_steps(variance, protocol.grid) for variance in (square, fresh))
     samplers = _gaussian("noise of the first state", start, protocol.start_variance, protocol, FineGaussian)
     return samplers + _gaussian("fresh noise", again, protocol.fresh_variance, protocol, FineGaussian)

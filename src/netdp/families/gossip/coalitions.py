@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from netdp.families.gossip.account.descent_grid import against_any
-from netdp.families.gossip.account.grid import before_the_run, stated_on_a_grid, transcript_distance
+from netdp.families.gossip.account.grid import OUT_OF_REACH, before_the_run, stated_on_a_grid, transcript_distance
 from netdp.families.gossip.account.statements import certified_statement, gossip_assumptions
 from netdp.families.gossip.descent import GossipDescent
 from netdp.families.gossip.protocol import Gossip, RandomizedGossip
@@ -148,12 +148,19 @@ def _varying(protocol: VaryingGossip, colluders: int) -> Guarantee:
     for graph in protocol.graphs:
         for u in np.flatnonzero((factor == 0) & (graph.degrees > 0)).tolist():
             factor[u], first[u] = 1.0, int(graph.neighbors(u)[0])
-    loss = _referred(certified_statement(protocol, factor, Claim.EXACT))
+    u = int(np.argmax(factor))
+    plain = protocol.grid is None and protocol.refresh == 0  # a first message of a later round has fresh noise, too
+    if protocol.grid is None:
+        loss = _referred(certified_statement(protocol, factor, Claim.EXACT if plain else Claim.UPPER))
+    else:
+        loss = _referred(
+            stated_on_a_grid(protocol, np.where(factor > 0, 1.0, OUT_OF_REACH), transcript_distance(protocol))
+        )
     if not factor.any():
         return loss
-    u = int(np.argmax(factor))
-    found = Found(Observers((int(first[u]),)), u, GaussianCurve(protocol.local_mu), attained=True)
-    return dataclasses.replace(loss, found=found)
+    members = (int(first[u]),)
+    curve = GaussianCurve(protocol.local_mu) if plain else entry(certified(protocol, members).curve, u)
+    return dataclasses.replace(loss, found=Found(Observers(members), u, curve, attained=plain))
 
 
 @coalitions.register

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -274,7 +274,7 @@ def _as_claimed(error: ExpectedError, values: npt.ArrayLike | None) -> ExpectedE
 
 
 def _of_what_is_sent(
-    protocol: Gossip | RandomizedGossip,
+    protocol: Gossip | VaryingGossip | RandomizedGossip,
     real: ExpectedError,
     values: npt.ArrayLike | None,
     moved: float,
@@ -303,7 +303,7 @@ def _of_what_is_sent(
     without = replace(real, noise=noise, refresh=fresh)
     length = moved * np.sqrt(columns) * protocol.step
     most = float(2 * length * without.rmse + length**2)
-    added = added_error(protocol, data, edges)
+    added = None if isinstance(protocol, VaryingGossip) else added_error(protocol, data, edges)
     if added is None:
         return replace(without, rounding=most, claim=Claim.UPPER)
     likely = min(max(added * square * columns, 0.0), most)
@@ -361,12 +361,19 @@ MAX_PRODUCTS = 3e10
 
 @predictions.register
 def _varying_error(protocol: VaryingGossip, values: npt.ArrayLike | None = None) -> ExpectedError:
-    def final(block: FloatArray) -> FloatArray:
-        for W in protocol.matrices:
+    def after(j: int, block: FloatArray) -> FloatArray:
+        for W in protocol.matrices[j:]:
             block = csr_times_block(W.indptr, W.indices, W.data, block)
         return block
 
-    return _given(protocol, values, final)
+    real = _given(protocol, values, partial(after, 0))
+    if protocol.refresh:
+        columns = 1 if values is None else party_values(values, protocol.n).shape[1]
+        traces = sum(
+            float((after(j, u) ** 2).sum()) for j in range(1, protocol.rounds) for u in _unit_vectors(protocol.n)
+        )
+        real = replace(real, refresh=protocol.refresh_variance * traces * columns / protocol.n)
+    return _of_what_is_sent(protocol, real, values, (protocol.rounds + 1) / 2)
 
 
 @predictions.register

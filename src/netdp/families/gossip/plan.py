@@ -106,12 +106,14 @@ def _first_message(
     protocol: VaryingGossip | RandomizedGossip | ErdosRenyiGossip | PushSum, epsilon: float | None, delta: float
 ) -> VaryingGossip | RandomizedGossip | ErdosRenyiGossip | PushSum:
     """Somebody's first message is x + ση itself, and no view is worth more than all of them: the noise of local DP."""
-    if isinstance(protocol, RandomizedGossip) and protocol.grid is not None:
+    if isinstance(protocol, RandomizedGossip | VaryingGossip) and protocol.grid is not None:
         return _first_message_on_a_grid(protocol, epsilon, delta)
     return protocol.replace(sigma=noise_for(protocol.sensitivity, epsilon, delta))
 
 
-def _first_message_on_a_grid(protocol: RandomizedGossip, epsilon: float | None, delta: float) -> RandomizedGossip:
+def _first_message_on_a_grid(
+    protocol: RandomizedGossip | VaryingGossip, epsilon: float | None, delta: float
+) -> RandomizedGossip | VaryingGossip:
     """The same on a grid, where rounding moves values further apart: searched, and accounted for again."""
     aim = checked_target(epsilon, delta)[0]
     guess = noise_for(protocol.distance * protocol.step, epsilon, delta)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Protocol as Interface
 
 import numpy as np
 from scipy import sparse
@@ -89,8 +90,8 @@ MOST_STEPS = 2**60
 """A value has at most so many grid steps, and all noise in a state a deviation of at most a quarter of that."""
 
 
-class NoisyGossip(OnGraph):
-    """What synchronous and randomized gossip share: noise that a party adds to its value, in real numbers or on a grid."""
+class NoisyStates:
+    """What all gossip on a grid shares: noise that a party adds to its value, and to its state on the way."""
 
     if TYPE_CHECKING:
 
@@ -133,6 +134,26 @@ class NoisyGossip(OnGraph):
         return MOST_STEPS
 
     @property
+    def chebyshev(self) -> float | None:
+        """Chebyshev's γ; None without acceleration."""
+        return None
+
+    @property
+    def growth(self) -> float:
+        """No fresh noise counts more in any state, in L2 norm over the parties that add it: γ/(2 − γ); 1 without acceleration."""
+        return 1.0 if self.chebyshev is None else self.chebyshev / (2.0 - self.chebyshev)
+
+    @property
+    def lasting(self) -> float:
+        """No rounding counts more in any later state, in L2 norm over the parties that round: 1/(2 − γ)."""
+        return 1.0 if self.chebyshev is None else 1.0 / (2.0 - self.chebyshev)
+
+    @property
+    def room(self) -> int:
+        """How many times the variance of all noise must fit into 2¹²⁰, in squared steps, so that states are 64-bit numbers."""
+        return 16 if self.chebyshev is None else 64 * math.ceil(self.growth**2)
+
+    @property
     def start_variance(self) -> int:
         """On a grid: the parameter of the initial noise, σ² in squared steps, rounded up."""
         return squared_steps(Fraction(self.sigma) ** 2, self.step)
@@ -161,6 +182,10 @@ class NoisyGossip(OnGraph):
                 f"sensitivity={self.sensitivity:g}: all noise together may have a deviation of {deviations}, so that states "
                 "are 64-bit numbers; give a coarser grid"
             )
+
+
+class NoisyGossip(NoisyStates, OnGraph):
+    """Gossip on one graph: synchronous or randomized."""
 
 
 @dataclass(frozen=True)
@@ -222,7 +247,9 @@ class Gossip(NoisyGossip):
         self._set(grid=grid_step(self.grid), dimension=count("dimension", self.dimension))
         if self.gap is not None:
             if not self.accelerated:
-                raise InvalidValue(f"gap={self.gap!r} belongs to accelerated gossip; set accelerated=True or leave gap out")
+                raise InvalidValue(
+                    f"gap={self.gap!r} belongs to accelerated gossip; set accelerated=True or leave gap out"
+                )
             if not 0 < positive("gap", self.gap) <= 1:
                 raise InvalidValue(f"gap must lie in (0, 1], got {self.gap!r}")
         if self.grid is not None:
@@ -250,21 +277,6 @@ class Gossip(NoisyGossip):
                 f"accelerated gossip of {self.rounds:,} rounds with gap={self.gap!r} may carry roundings beyond 64 bits; set "
                 "accelerated=False, or give fewer rounds or a larger gap"
             )
-
-    @property
-    def growth(self) -> float:
-        """No fresh noise counts more in any state, in L2 norm over the parties that add it: γ/(2 − γ); 1 without acceleration."""
-        return 1.0 if self.chebyshev is None else self.chebyshev / (2.0 - self.chebyshev)
-
-    @property
-    def room(self) -> int:
-        """How many times the variance of all noise must fit into 2¹²⁰, in squared steps, so that states are 64-bit numbers."""
-        return 16 if self.chebyshev is None else 64 * math.ceil(self.growth**2)
-
-    @property
-    def lasting(self) -> float:
-        """No rounding counts more in any later state, in L2 norm over the parties that round: 1/(2 − γ)."""
-        return 1.0 if self.chebyshev is None else 1.0 / (2.0 - self.chebyshev)
 
     @property
     def most_steps(self) -> int:
@@ -306,6 +318,10 @@ class Gossip(NoisyGossip):
             raise InvalidValue("weights of your own are no unit fractions; only named mixings have denominators")
         return edge_denominators(self.graph, self.mixing)
 
+    def round_of(self, t: int) -> tuple[Graph, IntArray]:
+        """Who talks to whom in round t, and the denominators of the weights: the same in every round."""
+        return self.graph, self.denominators
+
     def prepare(self) -> None:
         self.matrix, self.chebyshev  # noqa: B018
 
@@ -321,7 +337,7 @@ class Gossip(NoisyGossip):
 # ── the steps of a party on a grid ────────────────────────────────────────────────────────────────────────────────────
 
 
-def gossip_steps(protocol: NoisyGossip, values: FloatArray) -> IntArray:
+def gossip_steps(protocol: NoisyStates, values: FloatArray) -> IntArray:
     """Values in grid steps, ⌊x/g + ½⌋; refuses more than `most_steps` of them, 2⁶⁰ without acceleration.
 
     >>> from netdp import graphs
@@ -333,13 +349,13 @@ def gossip_steps(protocol: NoisyGossip, values: FloatArray) -> IntArray:
     if wrong.any():
         words = "2⁶⁰" if protocol.most_steps == MOST_STEPS else f"{protocol.most_steps:.2g}"
         raise InvalidValue(
-            f"the value {np.asarray(values)[wrong].flat[0]!r} has more than {words} steps of the grid {protocol.step:g}; subtract a "
-            "public centre from all values, or give a coarser grid"
+            f"the value {np.asarray(values)[wrong].flat[0]!r} has more than {words} steps of the grid {protocol.step:g}; subtract "
+            "a public centre from all values, or give a coarser grid"
         )
     return nearest(steps)
 
 
-def gossip_start(protocol: NoisyGossip, value: FloatArray, draw: Draw) -> IntArray:
+def gossip_start(protocol: NoisyStates, value: FloatArray, draw: Draw) -> IntArray:
     """The first state of a party, which it sends in round 0: its value (d,) in grid steps and its initial noise."""
     given = np.asarray(value, dtype=np.float64)
     if given.ndim != 1 or not 1 <= given.size <= protocol.dimension:
@@ -350,23 +366,30 @@ def gossip_start(protocol: NoisyGossip, value: FloatArray, draw: Draw) -> IntArr
     return summed(gossip_steps(protocol, given), draw(protocol.start_variance, given.size))
 
 
-def gossip_refresh(protocol: NoisyGossip, state: IntArray, draw: Draw) -> IntArray:
+def gossip_refresh(protocol: NoisyStates, state: IntArray, draw: Draw) -> IntArray:
     """A state with fresh noise, as it is sent in rounds 1 … T−1; as it is if the protocol has no refresh."""
     if not protocol.fresh_variance:
         return state
     return summed(state, draw(protocol.fresh_variance, state.size))
 
 
-def gossip_weights(protocol: Gossip, u: int) -> dict[int, int]:
-    """The whole numbers m by which party u divides: its neighbour v has weight 1/m, u itself the rest.
+class InRounds(Interface):
+    """Gossip in which all parties send at once, on one graph or on one per round."""
+
+    def round_of(self, t: int) -> tuple[Graph, IntArray]:
+        """Who talks to whom in round t, and the denominators of the weights, aligned with the graph's indices."""
+
+
+def gossip_weights(protocol: InRounds, u: int, t: int = 0) -> dict[int, int]:
+    """The whole numbers m by which party u divides in round t: its neighbour v has weight 1/m, u itself the rest.
 
     >>> from netdp import graphs
     >>> gossip_weights(Gossip(graphs.star(4), rounds=1, sigma=1.0), 2)
     {0: 4}
     """
-    graph = protocol.graph
+    graph, denominators = protocol.round_of(t)
     row = slice(int(graph.indptr[u]), int(graph.indptr[u + 1]))
-    return dict(zip(graph.indices[row].tolist(), protocol.denominators[row].tolist(), strict=True))
+    return dict(zip(graph.indices[row].tolist(), denominators[row].tolist(), strict=True))
 
 
 def gossip_step(

@@ -12,7 +12,8 @@ import numpy as np
 
 from netdp.audit.findings import Check, Finding
 from netdp.families.gossip.descent import GossipDescent
-from netdp.families.gossip.protocol import Gossip, gossip_step, gossip_steps, gossip_weights
+from netdp.families.gossip.peer import Rounds
+from netdp.families.gossip.protocol import InRounds, gossip_step, gossip_steps, gossip_weights
 from netdp.families.gossip.views import transcribe
 from netdp.numerics.arrays import FloatArray, IntArray
 from netdp.peers.messages import ItemKind
@@ -30,13 +31,18 @@ from netdp.protocols.simulation import Record
 
 def _gossip_conversations(recording: Recording, attempt: int, roster: tuple[int, ...], problems: list[str]) -> str:
     study, rounds = recording.study, recording.study.running.most_rounds() + 1
+    protocol = cast(InRounds, study.protocol())
     sent: set[tuple[int, int, int]] = set()
     for one in said(recording, attempt, ItemKind.STATE):
         if one.item.key.index >= rounds:
             problems.append(f"{named(recording, one)}: everybody sends {rounds} times, from 0 on")
         sent.add((one.sender, one.to, one.item.key.index))
     if ended(recording, attempt):
-        wanted = {(u, v, t) for u in roster for v in study.neighbours(u) for t in range(rounds)}
+        wanted = {(u, v, t) for u in roster for t in range(rounds) for v in gossip_weights(protocol, u, t)}
+        problems += [
+            f"{study.everybody[u]} sent its state of round {t} to {study.everybody[v]}, to which no link carries then"
+            for u, v, t in sorted(sent - wanted)
+        ]
         problems += [
             f"{study.everybody[u]} did not send its state of round {t} to {study.everybody[v]}"
             for u, v, t in sorted(wanted - sent)
@@ -67,11 +73,11 @@ def _randomized(recording: Recording, attempt: int, roster: tuple[int, ...], pro
     return f"attempt {attempt}: {len(offers):,} offers of {len(roster)} parties, {taken:,} taken up"
 
 
-def _all_mixed(protocol: Gossip, states: Mapping[tuple[int, int], IntArray], u: int) -> dict[int, IntArray]:
+def _all_mixed(protocol: Rounds, states: Mapping[tuple[int, int], IntArray], u: int) -> dict[int, IntArray]:
     """By round what party u had after mixing, before it added fresh noise: as far as all that it needs was recorded."""
-    weights, found = gossip_weights(protocol, u), dict[int, IntArray]()
-    previous: IntArray | None = None
+    found, previous = dict[int, IntArray](), None
     for t in range(1, protocol.rounds):
+        weights = gossip_weights(protocol, u, t - 1)
         if not all((v, t - 1) in states for v in (u, *weights)):
             break
         around = {v: states[v, t - 1] for v in weights}
@@ -82,7 +88,7 @@ def _all_mixed(protocol: Gossip, states: Mapping[tuple[int, int], IntArray], u: 
 
 
 def _gossip_noise_opened(recording: Recording) -> Iterator[OpenedNoise]:
-    protocol = cast(Gossip, recording.study.protocol())
+    protocol = cast(Rounds, recording.study.protocol())
     for attempt in recording.rosters:
         states = {
             (one.item.key.author, one.item.key.index): np.frombuffer(one.item.body, dtype="<i8").astype(np.int64)
@@ -97,7 +103,7 @@ def _gossip_noise_opened(recording: Recording) -> Iterator[OpenedNoise]:
                 yield OpenedNoise(u, state - mixed[u][t], protocol.fresh_variance)
 
 
-def _gossip_record(view: View, protocol: Gossip, values: FloatArray) -> Record | None:
+def _gossip_record(view: View, protocol: Rounds, values: FloatArray) -> Record | None:
     """What the simulator would have kept of this run for these observers."""
     attempt = max(view.rosters, default=1)
     states = {place: numbers_of(body) for place, body in view.bodies(ItemKind.STATE, attempt).items()}
@@ -127,10 +133,10 @@ class GossipRecording(LinearRecording):
         return _gossip_noise_opened(self.recording)
 
     def record(self, view: View, values: FloatArray) -> Record | None:
-        return _gossip_record(view, cast(Gossip, self.study.protocol()), values)
+        return _gossip_record(view, cast(Rounds, self.study.protocol()), values)
 
     def in_steps(self, data: FloatArray) -> IntArray:
-        return gossip_steps(cast(Gossip, self.study.protocol()), data)
+        return gossip_steps(cast(Rounds, self.study.protocol()), data)
 
 
 class GossipDescentRecording(RecordedKind):

@@ -17,7 +17,7 @@ from netdp.errors import InvalidValue
 from netdp.families.gossip.descent import ErdosRenyiDescent, GossipDescent
 from netdp.families.gossip.protocol import (
     Gossip,
-    NoisyGossip,
+    NoisyStates,
     RandomizedGossip,
     difference,
     gossip_step,
@@ -58,14 +58,15 @@ def _gossip(protocol: Gossip, values: Values, seed: int, normal: Normal, record:
     return Run(estimates, transcript, seed, protocol, kept)
 
 
-def _on_a_grid_gossip(protocol: Gossip, data: FloatArray, bounds: Any, seed: int, observers: tuple[int, ...]) -> Run:
+def _on_a_grid_gossip(
+    protocol: Gossip | VaryingGossip, data: FloatArray, bounds: Any, seed: int, observers: tuple[int, ...]
+) -> Run:
     """The whole numbers that peers would send; noise from NumPy's words. The record is in units of the values."""
     integers = gossip_on_the_grid(protocol, data, bounds)
     draw = discrete(seed)
     (n, d), own = integers.shape, list(observers)
     noise = draw(protocol.start_variance, n * d).reshape(n, d)
     state = summed(integers, noise)
-    weights = [gossip_weights(protocol, u) for u in range(n)]
     transcript = transcribe(protocol)
     watch = MessageTap(transcript, observers)
     refreshes = []
@@ -80,7 +81,7 @@ def _on_a_grid_gossip(protocol: Gossip, data: FloatArray, bounds: Any, seed: int
             gossip_step(
                 row, state[u], {v: state[v] for v in row}, None if previous is None else previous[u], protocol.chebyshev
             )
-            for u, row in enumerate(weights)
+            for u, row in enumerate(gossip_weights(protocol, u, t) for u in range(n))
         ])  # fmt: skip
         state, previous = mixed, state
     kept = None
@@ -89,11 +90,11 @@ def _on_a_grid_gossip(protocol: Gossip, data: FloatArray, bounds: Any, seed: int
     return Run(_real(protocol, state), transcript, seed, protocol, kept)
 
 
-def _real(protocol: NoisyGossip, numbers: IntArray) -> FloatArray:
+def _real(protocol: NoisyStates, numbers: IntArray) -> FloatArray:
     return numbers.astype(np.float64) * protocol.step
 
 
-def gossip_on_the_grid(protocol: NoisyGossip, data: FloatArray, bounds: Any) -> IntArray:
+def gossip_on_the_grid(protocol: NoisyStates, data: FloatArray, bounds: Any) -> IntArray:
     """The values in grid steps, (n, d), held to what the privacy rests on."""
     return held_on_the_grid(protocol, data, bounds, gossip_steps)
 
@@ -107,10 +108,13 @@ def discrete(seed: int) -> Draw:
 @execute.register
 def _varying(protocol: VaryingGossip, values: Values, seed: int, normal: Normal, record: Any) -> Run:
     data, observers = prepared(values, protocol, record)
+    if protocol.grid is not None:
+        return _on_a_grid_gossip(protocol, data, values.bounds, seed, observers)
     noise = protocol.sigma * normal(data.shape)
     transcript = transcribe(protocol)
     watch = MessageTap(transcript, observers)
-    estimates, refreshes = mix(data + noise, protocol.matrices, None, 0.0, normal, watch)
+    tau = float(np.sqrt(protocol.refresh_variance))
+    estimates, refreshes = mix(data + noise, protocol.matrices, None, tau, normal, watch)
     kept = watch.record(data, noise, *no_masks(data.shape[1]), refreshes) if observers else None
     return Run(estimates, transcript, seed, protocol, kept)
 

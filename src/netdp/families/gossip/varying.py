@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -15,14 +16,24 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from netdp.errors import GraphError, InvalidValue, Unsupported
-from netdp.families.gossip.protocol import Gossip
+from netdp.families.gossip.protocol import Gossip, NoisyStates
 from netdp.graphs.convert import as_graph, is_networkx, node_names
 from netdp.graphs.families import erdos_renyi
 from netdp.graphs.graph import Graph
-from netdp.graphs.mixing import ALIASES, MIXINGS, GossipMatrix, Mixing, as_mixing, gossip_matrix, mixing_matrix
+from netdp.graphs.mixing import (
+    ALIASES,
+    MIXINGS,
+    GossipMatrix,
+    Mixing,
+    as_mixing,
+    edge_denominators,
+    gossip_matrix,
+    mixing_matrix,
+)
 from netdp.numerics.arrays import FloatArray, IntArray
-from netdp.numerics.checks import count, positive, scale, switch
+from netdp.numerics.checks import count, finite_variance, non_negative, positive, scale, switch
 from netdp.protocols.base import Protocol
+from netdp.protocols.grid import grid_step, squared_steps
 
 
 @dataclass(frozen=True)
@@ -139,8 +150,8 @@ _ATTEMPTS = 1000
 
 
 @dataclass(frozen=True)
-class VaryingGossip(Protocol):
-    """Private averaging on a sequence of public graphs, one per round; plain steps, noise at the start only.
+class VaryingGossip(NoisyStates, Protocol):
+    """Private averaging on a sequence of public graphs, one per round; plain steps.
 
     Parameters
     ----------
@@ -151,6 +162,9 @@ class VaryingGossip(Protocol):
     sensitivity : Δ, the largest L2 distance between two values of one party.
     mixing : name of the gossip matrix of every round, see `netdp.graphs.mixing`; or a `netdp.graphs.GossipMatrix` per round.
         Matrices of your own may also stand in the place of the graphs: `VaryingGossip([W0, W1], sigma=1.0)`.
+    refresh : r ≥ 0; fresh noise of variance r·σ²/rounds is added by everybody before every round but the first.
+    grid : None for real numbers; or the step of a grid, a power of two: states are then rounded to it after every step.
+    dimension : how many numbers a value has, at most. On a grid every one of them is rounded.
 
     >>> from netdp.graphs import Graph
     >>> pairs = [Graph.from_edges(4, [(0, 1), (2, 3)]), Graph.from_edges(4, [(0, 2), (1, 3)])]
@@ -163,6 +177,9 @@ class VaryingGossip(Protocol):
     sigma: float
     sensitivity: float = 1.0
     mixing: Mixing | tuple[GossipMatrix, ...] = "metropolis"
+    refresh: float = 0.0
+    grid: float | None = None
+    dimension: int = 1
 
     def __post_init__(self) -> None:
         if isinstance(self.graphs, Graph) or not isinstance(self.graphs, Iterable):
@@ -184,16 +201,46 @@ class VaryingGossip(Protocol):
         if self.graphs[0].n < 2:
             raise InvalidValue("gossip needs at least two parties, the graphs have 1")
         self.graph.require_connected("gossip on changing graphs: the union of all rounds")
+        self._set(refresh=non_negative("refresh", self.refresh), dimension=count("dimension", self.dimension))
+        finite_variance("refresh", self.refresh, self.sigma)
+        self._set(grid=grid_step(self.grid))
+        if self.grid is None:
+            return
+        if not isinstance(self.mixing, str):
+            raise InvalidValue(
+                "weights of your own on a grid: the steps of a wire divide by whole numbers, which only the named mixings do; name "
+                "one, such as 'metropolis', or set grid=None for real numbers"
+            )
+        self._check_room(self.rounds - 1, self.room, "2⁵⁸ steps, Δ too")
+
+    @property
+    def fresh_variance(self) -> int:
+        """On a grid: the parameter of the fresh noise, r·σ²/T in squared steps, rounded up; 0 without refresh."""
+        return squared_steps(Fraction(self.refresh) * Fraction(self.sigma) ** 2 / self.rounds, self.step)
+
+    @property
+    def refresh_variance(self) -> float:
+        """τ², the variance of the fresh noise before one send."""
+        return self.refresh * self.sigma**2 / self.rounds
+
+    def round_of(self, t: int) -> tuple[Graph, IntArray]:
+        """Who talks to whom in round t, and the denominators of the weights, aligned with the graph's indices."""
+        return self.graphs[t], self._denominators[t]
+
+    @cached_property
+    def _denominators(self) -> tuple[IntArray, ...]:
+        if not isinstance(self.mixing, str):
+            raise InvalidValue("weights of your own are no unit fractions; only named mixings have denominators")
+        name, made = self.mixing, dict[str, IntArray]()
+        for graph in self.graphs:
+            if graph.digest not in made:
+                made[graph.digest] = edge_denominators(graph, name)
+        return tuple(made[graph.digest] for graph in self.graphs)
 
     @property
     def rounds(self) -> int:
         """T, how many times every party sends."""
         return len(self.graphs)
-
-    @property
-    def local_mu(self) -> float:
-        """μ of local DP, Δ/σ: what somebody who sees x⁰_u alone learns about u."""
-        return self.sensitivity / self.sigma
 
     @cached_property
     def graph(self) -> Graph:
@@ -237,6 +284,8 @@ class VaryingGossip(Protocol):
         return (
             f"{self.n:,} parties; gossip on {self.rounds} public graphs, one per round, "
             f"σ={self.sigma:g} Δ={self.sensitivity:g}"
+            + (f" refresh={self.refresh:g}" if self.refresh else "")
+            + (f" on a grid of {self.grid:g}" if self.grid is not None else "")
         )
 
 

@@ -24,9 +24,9 @@ from netdp.audit.attack import Attack, Columns, System, attacks, batch_seed, can
 from netdp.audit.canaries import from_numbers
 from netdp.audit.linear import _SIGNS, FAR, LinearAttack
 from netdp.audit.noise import _ANSWERS, Sampler, _ahead, _gaussian, _steps, noises
-from netdp.audit.samples import finite_law
+from netdp.audit.samples import finite_law, laplace_law, laplace_share_law
 from netdp.families.token.path import PathSum
-from netdp.families.token.ring import RingHistogram, RingSum, SecretRingSum
+from netdp.families.token.ring import RingHistogram, RingSum, SecretRingSum, ring_draw
 from netdp.families.token.steps import answer, walk_values
 from netdp.families.token.walk import KNOWN_ENDS, GraphWalkSum, WalkHistogram, WalkSum
 from netdp.mechanisms.coins import ALL
@@ -58,6 +58,9 @@ def _canaries(protocol: RingSum | PathSum, *asked: Any) -> FloatArray:
 def _noise_of_ring(protocol: RingSum) -> list[Sampler]:
     if protocol.grid is None:
         return []
+    if protocol.law == "laplace":
+        kinds = sorted(set(protocol.hop_shares.tolist()) - {0})
+        return [one for shares in kinds if (one := _laplace_hops(protocol, shares)) is not None]
     square, hops = Fraction(protocol.sigma) ** 2, protocol.hop_variances
     full = _steps(square, protocol.grid)
     if protocol.noise == "single":
@@ -68,6 +71,18 @@ def _noise_of_ring(protocol: RingSum) -> list[Sampler]:
         found += _gaussian("noise of every other hop", each, int(hops[1:].min()), protocol)
     closing = _steps(Fraction(protocol.closing) * square, protocol.grid)
     return found + _gaussian("noise before the release", closing, protocol.closing_variance, protocol)
+
+
+def _laplace_hops(protocol: RingSum, shares: int) -> Sampler | None:
+    """The noise of hops with so many shares, as it is deployed; None where a table of its law would be too long."""
+    whole = shares == protocol.parts
+    law = laplace_law(protocol.rate) if whole else laplace_share_law(protocol.rate, protocol.parts)
+
+    def draw(size: int, words_of: Words) -> IntArray:
+        return ring_draw(protocol, words_of)(shares, size)
+
+    name = "noise of hops with a whole one" if whole else "noise of hops with a share"
+    return None if law is None else Sampler(name, law, draw, int(protocol.distance), most=100_000)
 
 
 @noises.register

@@ -48,6 +48,7 @@ LARGEST_NOISE = 2**33
 class TokenGrid:
     """Fields `grid` and `dimension` of a protocol whose tokens add contributions with noise at every visit."""
 
+    grid_laws: ClassVar[tuple[str, ...]] = ("gaussian",)
     sigma: float
     sensitivity: float
     grid: float | None
@@ -65,7 +66,7 @@ class TokenGrid:
         if self.grid is None:
             return
         law = getattr(self, "law", "gaussian")
-        if law != "gaussian":
+        if law not in self.grid_laws:
             raise InvalidValue(
                 f"law={law!r} with grid={self.grid!r}: on a grid noise is discrete Gaussian; leave one out"
             )

@@ -30,13 +30,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
-from pydantic import model_validator
+from pydantic import SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from netdp.errors import InvalidValue, Unsupported
-from netdp.families.token.ring import RingHistogram, RingSum, ring_add, ring_contributions, ring_mean
+from netdp.families.token.ring import RingHistogram, RingSum, ring_add, ring_contributions, ring_draw, ring_mean
 from netdp.families.token.steps import is_heap, ring_answers, shares
 from netdp.families.token.views import TokenTranscript
-from netdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from netdp.numerics.arrays import FloatArray, IntArray, rounded_up
 from netdp.peers.events import Sentence
 from netdp.peers.kinds import COUNTS, DEVIATIONS, Kind, Roster, Wish
@@ -191,6 +190,13 @@ class RingSettings(Strict):
     noise: Literal["distributed", "single"] = "distributed"
     closing: Number = 1.0
     rounds: Whole = 1
+    law: Literal["gaussian", "laplace"] = "gaussian"
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_usual(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """The law is left out where noise is Gaussian: such a study is hashed as before there was another."""
+        fields: dict[str, Any] = handler(self)
+        return {name: value for name, value in fields.items() if name != "law" or value != "gaussian"}
 
     @model_validator(mode="after")
     def _sensible(self) -> Self:
@@ -205,13 +211,14 @@ class RingRunning(Kind):
     Settings = RingSettings
     sends = frozenset({ItemKind.TOKEN, ItemKind.TOTAL})
     releases_the_answer = True
-    options = ("rounds",)
+    options = ("rounds", "law")
     takes_periods = True
     canaries = "party"
     comments: ClassVar = {
         "noise": '"distributed": every party adds a share',
         "closing": "noise before the release, in units of sigma squared",
         "rounds": "how often the token goes round",
+        "law": "of the noise",
     }
     how = (
         "A running total goes round the parties, in the order of the list; each adds its numbers with its "
@@ -232,7 +239,7 @@ class RingRunning(Kind):
         how, task = self.settings, self.study.task
         return RingSum(
             self.study.n, rounds=how.rounds, sigma=how.sigma, noise=how.noise, closing=how.closing, grid=how.grid,
-            sensitivity=task.sensitivity, dimension=task.dimension,
+            sensitivity=task.sensitivity_under(how.law), dimension=task.dimension, law=how.law,
         )  # fmt: skip
 
     def noise(self, parties: int) -> float:
@@ -243,10 +250,8 @@ class RingRunning(Kind):
         where = context(self.study.hash, attempt, roster)
         words = noise_words(desk.identity.noise_secret, where, desk.rows.astype("<f8").tobytes())
 
-        def draw(variance: int, size: int) -> IntArray:
-            return DiscreteGaussian(variance).sample((size,), words)
-
-        added = ring_contributions(self.protocol(), desk.me, desk.rows if len(desk.rows) > 1 else desk.rows[0], draw)
+        protocol, values = self.protocol(), desk.rows if len(desk.rows) > 1 else desk.rows[0]
+        added = ring_contributions(protocol, desk.me, values, ring_draw(protocol, words))
         return roster_digest(roster), added.astype("<i8").tobytes()
 
     def spread(self, desk: Desk, attempt: int, roster: Roster) -> Spread:
@@ -259,9 +264,10 @@ class RingRunning(Kind):
 
     @cached_property
     def furthest(self) -> float:
-        """n·rounds clipped values, and all noise."""
+        """n·rounds clipped values, and all noise; Laplace noise has longer tails, its sums too: e^−1000 beyond 25 times as far."""
         protocol = self.protocol()
         noise = math.hypot(*protocol.hop_noise.tolist(), protocol.closing_noise)
+        noise *= 25.0 if protocol.law == "laplace" else 1.0
         return protocol.n * protocol.rounds * (1 / protocol.step + 1) + DEVIATIONS * noise / protocol.step
 
     def most_rounds(self) -> int:
@@ -277,15 +283,17 @@ class RingRunning(Kind):
 
     @classmethod
     def start(cls, wish: Wish) -> dict[str, Any]:
-        sigma = rounded_up(noise_for(wish.task.sensitivity, wish.epsilon, wish.delta), DIGITS)
-        grid = ring_grid(sigma, wish.graph.n, wish.task)
-        return {"kind": cls.kind, "sigma": sigma, "grid": grid, "rounds": wished_rounds(wish)}
+        law, rounds = wish.options.get("law", "gaussian"), wished_rounds(wish)
+        sigma = rounded_up(_first_guess(wish.task, wish.epsilon, wish.delta, law, rounds), DIGITS)
+        grid = ring_grid(sigma, wish.graph.n, wish.task, law)
+        found = {"kind": cls.kind, "sigma": sigma, "grid": grid, "rounds": rounds}
+        return found | ({"law": law} if law != "gaussian" else {})
 
     def least(self) -> dict[str, Any]:
         study, terms = self.study, self.study.privacy
 
         def stated(sigma: float) -> dict[str, Any]:
-            grid = ring_grid(sigma, study.n, study.task)
+            grid = ring_grid(sigma, study.n, study.task, self.settings.law)
             return dict(self.settings.model_dump(mode="json")) | {"sigma": sigma, "grid": grid}
 
         def with_noise(sigma: float) -> RingSum:
@@ -293,7 +301,7 @@ class RingRunning(Kind):
             assert isinstance(protocol, RingSum)
             return protocol
 
-        guess = noise_for(study.task.sensitivity, terms.epsilon, terms.delta)
+        guess = _first_guess(study.task, terms.epsilon, terms.delta, self.settings.law, self.settings.rounds)
         # most coalitions learn less than one of them: the noise that it asks for is where to look
         members = worst_coalition(with_noise(guess), terms.colluders)
 
@@ -317,8 +325,21 @@ def check_ring_edges(study: Study) -> None:
             raise Misfit(("network",), f"the token goes from {a} to {b}, which are no neighbours; add that edge")
 
 
-def ring_grid(sigma: float, n: int, task: AnyTask) -> float:
-    """Fine enough that a share of σ/√n has 16 steps, and rounding adds a thousandth to Δ at most."""
+def _first_guess(task: AnyTask, epsilon: float, delta: float, law: str, rounds: int) -> float:
+    """About the noise of one hop against a single party: under Laplace noise what costs so much in all rounds at δ = 0."""
+    if law == "laplace":
+        return math.sqrt(2) * rounds * task.sensitivity_under(law) / epsilon
+    return noise_for(task.sensitivity, epsilon, delta)
+
+
+def ring_grid(sigma: float, n: int, task: AnyTask, law: str = "gaussian") -> float:
+    """Fine enough that a share of σ/√n has 16 steps, and rounding adds a thousandth to Δ at most.
+
+    Of Laplace noise σ has 512 steps, and not many more where Δ allows it: what fewer shares than one noise hide is computed step by
+    step, up to some thousands.
+    """
+    if law == "laplace":
+        return min(power_of_two(min(sigma / 512, task.sensitivity_under(law) / (256 * task.dimension))), 1.0)
     finest = min(sigma / (16 * math.sqrt(n)), task.sensitivity / (1024 * math.sqrt(task.dimension)))
     return min(power_of_two(finest), 1.0)
 

@@ -164,7 +164,7 @@ class CountLoad(Load):
         self.width, self.tokens, self.steps = protocol.domain, protocol.tokens, protocol.steps
 
     def row(self, values: FloatArray) -> IntArray:
-        return np.argmax(np.atleast_2d(values), axis=1)
+        return np.asarray(np.argmax(np.atleast_2d(values), axis=1), dtype=np.int64)
 
     def add(self, token: IntArray, row: IntArray, key: bytes, k: int, t: int) -> IntArray:
         nothing = np.zeros(self.width, dtype=np.int64)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from fractions import Fraction
+from functools import lru_cache
 from typing import cast
 
 import numpy as np
 
+from netdp.audit.samples import SampleLaw, laplace_law, laplace_share_law
 from netdp.families.token.ring import RingHistogram, RingSum, ring_steps
 from netdp.families.token.simulate import TokenRecord, period_of
 from netdp.families.token.steps import is_heap, walk_values
@@ -100,10 +103,20 @@ def _ring_noise_opened(recording: Recording) -> Iterator[OpenedNoise]:
             if hop in tokens and hop - 1 in tokens:
                 u = roster[hop % n]
                 closing = protocol.closing_variance if hop == last else 0
-                variance = int(protocol.hop_variances[hop]) + closing
+                variance, law = int(protocol.hop_variances[hop]) + closing, None
+                if protocol.law == "laplace" and variance:
+                    shares = int(protocol.hop_shares[hop]) + (protocol.closing_shares if hop == last else 0)
+                    law = _law_of(protocol.rate, Fraction(protocol.parts, shares))
+                    if law is None:
+                        continue
                 left = tokens[hop] - tokens[hop - 1] - _ring_value(recording, protocol, u, hop)
                 if variance:
-                    yield OpenedNoise(u, left, variance, 1 + bool(closing))
+                    yield OpenedNoise(u, left, variance, 1 + bool(closing), law=law)
+
+
+@lru_cache(maxsize=16)
+def _law_of(rate: Fraction, parts: Fraction) -> SampleLaw | None:
+    return laplace_law(rate) if parts == 1 else laplace_share_law(rate, parts)
 
 
 def _ring_value(recording: Recording, protocol: RingSum, u: int, hop: int) -> IntArray:
@@ -178,7 +191,11 @@ class HeapRingRecording(RecordedKind):
 
 
 class RingRecording(LinearRecording):
-    """Numbers that went round a ring."""
+    """Numbers that went round a ring. Laplace noise is opened and tested, and not attacked: the attack is for Gaussian noise."""
+
+    @property
+    def is_attacked(self) -> bool:  # type: ignore[override]
+        return cast(RingSum, self.study.protocol()).law == "gaussian"
 
     def conversation(self, attempt: int, roster: tuple[int, ...], problems: list[str]) -> str:
         return _ring_conversations(self.recording, attempt, roster, problems)

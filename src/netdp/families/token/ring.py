@@ -7,7 +7,8 @@ user therefore adds fresh noise (or random elements) before the release.
 
 On a grid the sum is what a wire can carry: the token holds whole numbers, and every noise is a discrete Gaussian whose variance,
 in squared steps, is rounded up. `ring_contributions` and `ring_add` are the steps of a user, the same in a simulation and on a
-wire. What observers learn: docs/proofs/token.md#known-path, #ring-on-a-grid, #ring-descent and #secret-ring.
+wire. With `law="laplace"` every noise on a grid is a discrete Laplace one, or "distributed" a share of which n − 1 make one. What
+observers learn: docs/proofs/token.md#known-path, #ring-on-a-grid, #laplace-ring-on-a-grid, #ring-descent and #secret-ring.
 """
 
 from __future__ import annotations
@@ -20,13 +21,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from netdp.errors import InvalidValue
+from netdp.errors import InvalidValue, Unsupported
 from netdp.families.token.path import LARGEST_NOISE, ROOM, TokenGrid
+from netdp.mechanisms.discrete_gaussian import DiscreteGaussian, Words
+from netdp.mechanisms.laplace import DiscreteLaplace
+from netdp.mechanisms.laplace_shares import LaplaceShare
 from netdp.numerics.arrays import FloatArray, IntArray
 from netdp.numerics.checks import count, positive, scale, share_or_switch
 from netdp.privacy.clones import response_loss
 from netdp.protocols.base import Protocol
-from netdp.protocols.grid import Draw, checked_law, only_gaussian, squared_steps
+from netdp.protocols.grid import NOISE_LAWS, SLACK, Draw, checked_law, grid_distance, only_gaussian, squared_steps
 
 RING_NOISES = ("single", "distributed")
 
@@ -56,7 +60,8 @@ class RingSum(TokenGrid, Protocol):
     sensitivity : Δ, the largest L2 distance of two values that one contribution can take.
     grid : None for real numbers; or the step of a grid, a power of two: the token then holds whole numbers.
     dimension : how many numbers a value has, at most. On a grid rounding moves more of them further apart.
-    law : "gaussian", or "laplace": noises of the same deviations, Δ then being an L1 distance. No grid.
+    law : "gaussian", or "laplace": noises of the same deviations, Δ then being an L1 distance. On a grid "distributed" shares are
+        then parts of one Laplace noise of deviation σ that n − 1 of them make exactly, so a round has σ²·n/(n−1) but for the first.
 
     >>> p = RingSum(10, rounds=3, sigma=2.0)
     >>> np.flatnonzero(p.hop_noise).tolist()              # 0, 9, 18, 27: in turn users 0, 9, 8, 7
@@ -66,6 +71,7 @@ class RingSum(TokenGrid, Protocol):
     """
 
     kind: ClassVar[str] = "ring-sum"
+    grid_laws: ClassVar[tuple[str, ...]] = NOISE_LAWS
     n: int
     rounds: int
     sigma: float
@@ -84,6 +90,11 @@ class RingSum(TokenGrid, Protocol):
         if self.noise not in RING_NOISES:
             raise InvalidValue(f"unknown noise {self.noise!r}; choose one of {', '.join(RING_NOISES)}")
         self._set(law=checked_law(self.law))
+        if self.law == "laplace" and self.grid is not None and self.closing not in (0.0, 1.0):
+            raise InvalidValue(
+                f"closing={self.closing:g} with Laplace noise on a grid: the noise before the release is a whole one or none; give "
+                "True or False"
+            )
         self._settle_grid()
 
     @property
@@ -96,11 +107,60 @@ class RingSum(TokenGrid, Protocol):
         """The largest number of grid steps that a value may have, so that the token stays a 64-bit number."""
         return ROOM // self.visits - 2 * LARGEST_NOISE
 
+    @property
+    def parts(self) -> int:
+        """Of Laplace noise on a grid: how many shares make one noise, as many as there are between two visits of one user."""
+        return self.n - 1
+
+    @cached_property
+    def rate(self) -> Fraction:
+        """Of Laplace noise on a grid: r of the discrete Laplace noise, per step, so small that its variance is at least σ²/g².
+
+        With b = 1/r the variance 1/(2·sinh²(r/2)) is at least 2b² − 1/6; b is rounded up to a multiple of 2⁻¹⁶.
+        """
+        if self.law != "laplace":
+            raise Unsupported(f"{self.law} noise has no rate; its parameters are variances")
+        square = Fraction(self.sigma / self.step) ** 2 / 2 + Fraction(1, 12)
+        return Fraction(2**16, math.isqrt(math.ceil(2**32 * square) - 1) + 1)
+
+    @cached_property
+    def hop_shares(self) -> IntArray:
+        """Of Laplace noise on a grid: how many shares every hop adds, without the closing noise."""
+        hops = np.zeros(self.rounds * self.n, dtype=np.int64)
+        if self.noise == "single":
+            hops[:: self.n - 1] = self.parts
+        else:
+            hops[:] = 1
+            hops[0] = self.parts
+        hops.flags.writeable = False
+        return hops
+
+    @property
+    def closing_shares(self) -> int:
+        """Of Laplace noise on a grid: how many shares the last user adds before the release."""
+        return self.parts if self.closing else 0
+
+    @property
+    def distance(self) -> float:
+        """How far apart, in grid steps and L2 norm (L1 under Laplace noise), two values of one contribution can be rounded."""
+        if self.law == "laplace" and self.dimension > 1:  # every coordinate gains less than one step
+            steps = Fraction(self.sensitivity) / Fraction(self.step) * Fraction(1 + SLACK)
+            return math.ceil(steps) + self.dimension - 1
+        return grid_distance(self.sensitivity, self.step, self.dimension)
+
+    def _share_variances(self, shares: IntArray) -> IntArray:
+        found: IntArray = np.ceil(shares * LaplaceShare(self.rate, self.parts).variance).astype(np.int64)
+        return found
+
     @cached_property
     def hop_variances(self) -> IntArray:
         """On a grid: the variance of every hop's noise in squared steps, rounded up, without the closing noise."""
         hops = np.zeros(self.rounds * self.n, dtype=np.int64)
         first = self.variance
+        if self.law == "laplace":
+            hops = self._share_variances(self.hop_shares)
+            hops.flags.writeable = False
+            return hops
         if self.noise == "single":
             hops[:: self.n - 1] = first
         else:
@@ -112,6 +172,8 @@ class RingSum(TokenGrid, Protocol):
     @property
     def closing_variance(self) -> int:
         """On a grid: the variance of the closing noise in squared steps, rounded up; 0 if there is none."""
+        if self.law == "laplace":
+            return int(self._share_variances(np.array([self.closing_shares]))[0])
         return squared_steps(Fraction(self.closing) * Fraction(self.sigma) ** 2, self.step)
 
     @property
@@ -181,13 +243,34 @@ def ring_noises(protocol: RingSum, u: int, columns: int, draw: Draw) -> tuple[In
     The closing noise is zero for everybody but the last user. Nothing is drawn where there is no noise.
     """
     noises = np.zeros((protocol.rounds, columns), dtype=np.int64)
+    laplace = protocol.law == "laplace"
+    hops, last = (
+        (protocol.hop_shares, protocol.closing_shares)
+        if laplace
+        else (protocol.hop_variances, protocol.closing_variance)
+    )
     for row, hop in enumerate(hops_of(protocol, u)):
-        if variance := int(protocol.hop_variances[hop]):
-            noises[row] = draw(variance, columns)
+        if amount := int(hops[hop]):
+            noises[row] = draw(amount, columns)
     closing = np.zeros(columns, dtype=np.int64)
-    if u == protocol.n - 1 and protocol.closing_variance:
-        closing += draw(protocol.closing_variance, columns)
+    if u == protocol.n - 1 and last:
+        closing += draw(last, columns)
     return noises, closing
+
+
+def ring_draw(protocol: RingSum, words: Words) -> Draw:
+    """What `ring_noises` draws with: discrete Gaussians of a variance, or of Laplace noise so many shares.
+
+    >>> from netdp.mechanisms.discrete_gaussian import words_from
+    >>> p = RingSum(4, rounds=1, sigma=8.0, grid=1.0, noise="distributed", law="laplace")
+    >>> draw = ring_draw(p, words_from(np.random.default_rng(0)))
+    >>> round(float(draw(3, 40_000).std()), 1), round(float(draw(1, 40_000).var()) / 64, 2)
+    (8.0, 0.33)
+    """
+    if protocol.law == "gaussian":
+        return lambda variance, size: DiscreteGaussian(variance).sample((size,), words)
+    whole, share = DiscreteLaplace(protocol.rate), LaplaceShare(protocol.rate, protocol.parts)
+    return lambda shares, size: (whole if shares == protocol.parts else share).sample((size,), words)
 
 
 def ring_contributions(protocol: RingSum, u: int, value: FloatArray, draw: Draw) -> IntArray:

@@ -45,6 +45,7 @@ from netdp.families.token.ring import (
     RingHistogram,
     RingSum,
     SecretRingSum,
+    ring_draw,
     ring_mean,
     ring_noises,
     ring_steps,
@@ -238,6 +239,8 @@ def _along_in_integers(
 def pooled(protocol: RingSum, columns: int, seed: int) -> Draw:
     """A draw from as many discrete Gaussians as a run takes, made at once: the sampler is fast in bulk only."""
     words = words_from(stream(seed))
+    if protocol.law == "laplace":
+        return ring_draw(protocol, words)
     needed = np.append(protocol.hop_variances, protocol.closing_variance)
     pools = {
         v: iter(DiscreteGaussian(v).sample((times, columns), words))

@@ -332,11 +332,15 @@ class Task(Question):
             return
         if not self.period or self.periods is None:
             lacking = "periods" if self.period else "period"
-            raise Misfit((lacking,), 'is missing; values that change over time need both: period = "month", periods = ["1", "2"]')
+            raise Misfit(
+                (lacking,), 'is missing; values that change over time need both: period = "month", periods = ["1", "2"]'
+            )
         if self.unit == "record":
             raise Misfit(("periods",), 'belong to unit = "party"; records are added up whenever they are from')
         if self.period in self.needed:
-            raise Misfit(("period",), f"is the column {self.period!r}, which is what is added; name the column of the dates")
+            raise Misfit(
+                ("period",), f"is the column {self.period!r}, which is what is added; name the column of the dates"
+            )
         if not 2 <= len(self.periods) <= _MOST_PERIODS:
             raise Misfit(("periods",), f"must be 2 to {_MOST_PERIODS:,} periods, got {len(self.periods)}")
         if len(set(self.periods)) < len(self.periods) or not all(one and one == one.strip() for one in self.periods):
@@ -483,17 +487,22 @@ class Task(Question):
             return self._encoded([cells for _, cells in kept])
         if self.periods is None:
             return self._encoded([self._one([cells for _, cells in kept])])
-        return self._encoded([self._one(cells, f" in the period {one!r}") for one, cells in self._by_period(given, kept)])
+        return self._encoded(
+            [self._one(cells, f" in the period {one!r}") for one, cells in self._by_period(given, kept)]
+        )
 
     def _by_period(
         self, given: Sequence[Mapping[str, Any]], kept: Sequence[tuple[str, tuple[Any, ...]]]
     ) -> list[tuple[str, list[tuple[Any, ...]]]]:
         """The cells of every period, in the order of the periods; a row of another period is an error that names it."""
         assert self.periods is not None
+        assert self.period is not None
         found: dict[str, list[tuple[Any, ...]]] = {one: [] for one in self.periods}
         for row, (place, cells) in zip(given, kept, strict=True):  # with unit = "party" no row is skipped
             if self.period not in row:
-                raise InvalidValue(f"{place}: there is no column {self.period!r}; there are {', '.join(map(repr, row))}")
+                raise InvalidValue(
+                    f"{place}: there is no column {self.period!r}; there are {', '.join(map(repr, row))}"
+                )
             of = str(row[self.period]).strip()
             if of not in found:
                 some = ", ".join(map(repr, self.periods[:5])) + (" …" if len(self.periods) > 5 else "")

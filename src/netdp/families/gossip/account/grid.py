@@ -16,6 +16,7 @@ from fractions import Fraction
 from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 from scipy import linalg, special
 
 from netdp.errors import InvalidValue
@@ -23,12 +24,13 @@ from netdp.families.gossip.account.exact import EXACT_BELOW, Factors, exact_loss
 from netdp.families.gossip.account.statements import certified_statement
 from netdp.families.gossip.descent import ErdosRenyiDescent, GossipDescent
 from netdp.families.gossip.logs import ExchangeLogs, ExchangeView
-from netdp.families.gossip.protocol import MOST_STEPS, Gossip, NoisyGossip, RandomizedGossip
+from netdp.families.gossip.protocol import MOST_STEPS, Gossip, NoisyStates, RandomizedGossip
 from netdp.families.gossip.varying import ErdosRenyiGossip, PushSum, VaryingGossip
-from netdp.families.gossip.views import GossipView
+from netdp.families.gossip.views import GossipView, SequenceView, hidden_senders
 from netdp.mechanisms.discrete_gaussian import SUMMED_UP_TO, moved, rounded_delta, shift_delta, sum_distance
 from netdp.numerics.arrays import UNIT, FloatArray, IntArray, Progress
 from netdp.numerics.checks import probability
+from netdp.numerics.kernels import csr_times_block
 from netdp.privacy.curves import SharedCurve
 from netdp.privacy.gaussian import gaussian_delta
 from netdp.privacy.guarantee import Adjacency, Claim, Guarantee
@@ -50,6 +52,11 @@ REFERENCES_OF_ACCELERATED = (
     *REFERENCES_OF_ROUNDS[1:],
 )
 
+REFERENCES_OF_CHANGING = (
+    "netdp, docs/proofs/gossip.md#dithered-changing: changing graphs with fresh noise, in real numbers and on a grid.",
+    *REFERENCES_OF_ROUNDS[1:],
+)
+
 REFERENCES_OF_EXCHANGES = (
     "netdp, docs/proofs/gossip.md#dithered-exchanges: randomized gossip with fresh noise, in real numbers and on a grid.",
     "J. Dong, A. Roth, W. Su. Gaussian Differential Privacy. JRSS B, 2022.",
@@ -66,6 +73,9 @@ _TABLE_ENTRIES = 20_000_000  # of the table of all parties
 _VIEW_ENTRIES = 60_000_000
 """Of [A F]: half a gigabyte."""
 
+Rounds = Gossip | VaryingGossip
+"""Gossip in which all send at once."""
+
 _EDGES = "who exchanges with whom, and when, does not depend on the values, and is known to the observers"
 
 _LOGS = (
@@ -77,7 +87,7 @@ _LOGS = (
 # ── the curve of a factor ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def first_value_delta(protocol: NoisyGossip, epsilon: FloatArray, parties: int = 1) -> FloatArray:
+def first_value_delta(protocol: NoisyStates, epsilon: FloatArray, parties: int = 1) -> FloatArray:
     """δ of one number (or vector) with the initial noise of so many parties, moved by `distance`: local DP if it is one."""
     variance = parties * protocol.start_variance
     apart = protocol.dimension * sum_distance(min(protocol.start_variance, 2**40), parties)  # falls with the variance
@@ -86,11 +96,11 @@ def first_value_delta(protocol: NoisyGossip, epsilon: FloatArray, parties: int =
     return moved(partial(rounded_delta, variance, protocol.distance, protocol.dimension), apart, epsilon)
 
 
-def _mu(protocol: NoisyGossip, factor: FloatArray) -> FloatArray:
+def _mu(protocol: NoisyStates, factor: FloatArray) -> FloatArray:
     return np.sqrt(factor) * (protocol.distance * protocol.step / protocol.sigma) * (1 + 8 * UNIT)
 
 
-def grid_curve(protocol: NoisyGossip, kinds: FloatArray, apart: float, n: int) -> ProfileCurve:
+def grid_curve(protocol: NoisyStates, kinds: FloatArray, apart: float, n: int) -> ProfileCurve:
     """One row for every factor: the least of the amplified bound and of local DP."""
     mu = _mu(protocol, np.maximum(kinds, 0.0))
     points = _points(np.append(mu[mu > 0], _mu(protocol, np.ones(1))), n)
@@ -109,7 +119,7 @@ class GridFormula:
     formula itself is taken, and beyond it its least value, which also holds.
     """
 
-    protocol: NoisyGossip
+    protocol: NoisyStates
     kinds: tuple[float, ...]
     mu: tuple[float, ...]
     apart: float
@@ -181,7 +191,7 @@ def course_of(view: ExchangeView) -> Course:
     return Course(sends, later, squares, max(weight.values(), default=1.0))
 
 
-def transcript_distance(protocol: Gossip | RandomizedGossip, course: Course | None = None) -> float:
+def transcript_distance(protocol: Rounds | RandomizedGossip, course: Course | None = None) -> float:
     """TV of the theorem: how far all that is sent is from the rounded ideal in real numbers.
 
     It is infinite without refresh, and where late answers let states grow too far. Randomized gossip needs the course of a run.
@@ -194,9 +204,9 @@ def transcript_distance(protocol: Gossip | RandomizedGossip, course: Course | No
     return _distance(protocol, course, protocol.start_variance, protocol.fresh_variance)
 
 
-def _distance(protocol: Gossip | RandomizedGossip, course: Course | None, start: int, fresh: int) -> float:
+def _distance(protocol: Rounds | RandomizedGossip, course: Course | None, start: int, fresh: int) -> float:
     d = protocol.dimension
-    if isinstance(protocol, Gossip):
+    if isinstance(protocol, Rounds):
         numbers, later = protocol.n * d, protocol.rounds - 1
         if later and not fresh:
             return math.inf
@@ -216,7 +226,7 @@ def _distance(protocol: Gossip | RandomizedGossip, course: Course | None, start:
     return (absorbed + drawn + lost) * (1 + 1e-12)
 
 
-def _means_apart(protocol: Gossip) -> float:
+def _means_apart(protocol: Rounds) -> float:
     """Σ_t C_t over the T − 1 kernels with fresh noise, in units of √(nd) steps: T − 1, and with acceleration
 
         C_1 = 1,   C_t = (3γ − 1)/2 + (γ − 1)·C_{t−1}.
@@ -224,7 +234,7 @@ def _means_apart(protocol: Gossip) -> float:
     >>> from netdp import graphs
     >>> p = Gossip(graphs.ring(8), rounds=4, sigma=4.0, refresh=1.0, grid=2.0**-20)
     >>> _means_apart(p), round(_means_apart(p.replace(accelerated=True, gap=1.0)), 4)         # γ = 1.0718
-    (3.0, 3.3534)
+    (3.0, 3.3719)
     """
     gamma = protocol.chebyshev
     if gamma is None:
@@ -236,7 +246,7 @@ def _means_apart(protocol: Gossip) -> float:
     return total
 
 
-def wire_grid(protocol: Gossip | RandomizedGossip, delta: float) -> float:
+def wire_grid(protocol: Rounds | RandomizedGossip, delta: float) -> float:
     """A grid to run this protocol on: the largest power of two that adds less than delta/1000 to δ at ε = 10.
 
     It is also no coarser than Δ/(1024√d), so that rounding a value adds next to nothing to Δ, and no finer than 64-bit states
@@ -250,7 +260,7 @@ def wire_grid(protocol: Gossip | RandomizedGossip, delta: float) -> float:
     True
     """
     course = None
-    if isinstance(protocol, Gossip):
+    if isinstance(protocol, Rounds):
         later, share, room = protocol.rounds - 1, Fraction(1, protocol.rounds), protocol.room
     else:
         later = sends = 2 * protocol.steps
@@ -277,7 +287,7 @@ def wire_grid(protocol: Gossip | RandomizedGossip, delta: float) -> float:
 
 
 def stated_on_a_grid(
-    protocol: Gossip | RandomizedGossip, factor: FloatArray, apart: float, notes: tuple[str, ...] = ()
+    protocol: Rounds | RandomizedGossip, factor: FloatArray, apart: float, notes: tuple[str, ...] = ()
 ) -> Guarantee:
     """The loss on the grid whose ideal in real numbers has these factors; nan at observers, −1 for parties out of reach.
 
@@ -298,17 +308,19 @@ def stated_on_a_grid(
     )
 
 
-def _references(protocol: Gossip | RandomizedGossip) -> tuple[str, ...]:
+def _references(protocol: Rounds | RandomizedGossip) -> tuple[str, ...]:
+    if isinstance(protocol, VaryingGossip):
+        return REFERENCES_OF_CHANGING
     if isinstance(protocol, Gossip):
         return REFERENCES_OF_ROUNDS if protocol.chebyshev is None else REFERENCES_OF_ACCELERATED
     return REFERENCES_OF_EXCHANGES
 
 
-def grid_assumptions(protocol: Gossip | RandomizedGossip, apart: float, *, far: bool) -> tuple[str, ...]:
+def grid_assumptions(protocol: Rounds | RandomizedGossip, apart: float, *, far: bool) -> tuple[str, ...]:
     """What must hold for the number to hold."""
     readable = "messages are readable by sender and receiver alone"
     local_only = "no refresh: on a grid only local DP of the first noisy value is claimed, whatever the others do"
-    if isinstance(protocol, Gossip):
+    if isinstance(protocol, Rounds):
         public, end, later = "graph, weights, rounds, grid", " to its end", protocol.rounds > 1
         every = "fresh noise before every send but the first"
         mixed = "states are mixed with the fractions of the gossip matrix and rounded exactly"
@@ -322,9 +334,20 @@ def grid_assumptions(protocol: Gossip | RandomizedGossip, apart: float, *, far: 
             f"parties out of reach, more than {protocol.rounds} hops from the observers, reveal nothing as long as all parties "
             f"follow the protocol and {readable}"
         )
+        if isinstance(protocol, VaryingGossip):
+            public = "the graph of every round, weights, grid"
+            unreached = (
+                "parties whose value reaches no observer along any path in time reveal nothing as long as all parties follow the "
+                f"protocol and {readable}"
+            )
+            every = "fresh noise of everybody before every round but the first"
         local_only += (
-            "; the smaller, amplified figure holds in real arithmetic only "
-            "(netdp.families.gossip.account.grid.in_real_arithmetic)"
+            ""
+            if isinstance(protocol, VaryingGossip)
+            else (
+                "; the smaller, amplified figure holds in real arithmetic only "
+                "(netdp.families.gossip.account.grid.in_real_arithmetic)"
+            )
         )
     else:
         public, end, later = "graph, grid", "", True
@@ -344,7 +367,7 @@ def grid_assumptions(protocol: Gossip | RandomizedGossip, apart: float, *, far: 
         "a cryptographic source; a simulation with NumPy's generators protects nobody",
     ]
     if math.isinf(apart):
-        if isinstance(protocol, Gossip) or protocol.refresh == 0:
+        if isinstance(protocol, Rounds) or protocol.refresh == 0:
             said_of.append(local_only)
         if far:
             said_of.append(unreached)
@@ -424,7 +447,7 @@ def factors_of_exchanges(protocol: RandomizedGossip, view: ExchangeView) -> Fact
     >>> factors_of_exchanges(protocol, ExchangeView(ExchangeLogs.of_edges(3, edges), (0,))).values.round(4).tolist()
     [nan, 1.0, 0.1667]
     """
-    n, count = view.logs.n, len(view.seen)
+    count = len(view.seen)
     everything = np.where(view.reached, 1.0, 0.0)
     everything[~view.hidden] = np.nan
     if count == 0:
@@ -433,24 +456,97 @@ def factors_of_exchanges(protocol: RandomizedGossip, view: ExchangeView) -> Fact
         return Factors(
             everything, 0.0, Claim.UPPER, count, ("no fresh noise: the loss of first messages is the bound",)
         )
-    later = len(view.fresh)
+    return absorbed(protocol, view.values, view.fresh, view.hidden, view.reached)
+
+
+def absorbed(
+    protocol: RandomizedGossip | VaryingGossip,
+    values: FloatArray,
+    fresh: FloatArray,
+    hidden: npt.NDArray[np.bool_],
+    reached: npt.NDArray[np.bool_],
+    extra: float = 0.0,
+) -> Factors:
+    """a_uᵀ(AAᵀ + (τ/σ)²FFᵀ)⁻¹a_u of every hidden party; 1 for everybody reached where floating point cannot tell.
+
+    values, fresh   A, (n, messages) by party, and F, (fresh noises, messages)
+    extra           how far the entries of both may be off, in units of rounding, relative to their sizes
+    """
+    n, count = values.shape
+    later = len(fresh)
+    everything = np.where(reached, 1.0, 0.0)
+    everything[~hidden] = np.nan
     if (n + later) * count > _VIEW_ENTRIES:
         note = f"{count} messages seen with {later} fresh noises are too many to follow: the loss of first messages is the bound"
         return Factors(everything, 0.0, Claim.UPPER, count, (note,))
     tau = math.sqrt(protocol.refresh_variance) / protocol.sigma * (1 - 4 * UNIT)
-    stacked = np.vstack([view.values[view.hidden], tau * view.fresh])
+    stacked = np.vstack([values[hidden], tau * fresh])
     triangle = np.asarray(linalg.qr(stacked, mode="r", check_finite=False, overwrite_a=True)[0][:count])
     reciprocal = linalg.lapack.dtrcon(triangle)[0] if len(triangle) == count else 0.0
-    margin = 32.0 * (count + n) * UNIT / reciprocal if reciprocal > 0 else np.inf
+    margin = 32.0 * (count + n + extra) * UNIT / reciprocal if reciprocal > 0 else np.inf
     if not 4 * margin * (1 + margin) < 0.1:
         note = "fresh noise too weak to resolve in floating point: the loss of first messages is the bound"
         return Factors(everything, 0.0, Claim.UPPER, count, (note,))
-    whitened = linalg.solve_triangular(triangle, view.values.T, trans="T", check_finite=False)
+    whitened = linalg.solve_triangular(triangle, values.T, trans="T", check_finite=False)
     roots = np.sqrt(np.einsum("ij,ij->j", whitened, whitened))
-    upper = np.where(view.reached, np.minimum((roots * (1 + margin) + margin) ** 2, 1.0), 0.0)
-    upper[~view.hidden] = np.nan
+    upper = np.where(reached, np.minimum((roots * (1 + margin) + margin) ** 2, 1.0), 0.0)
+    upper[~hidden] = np.nan
     slack = float(4 * margin * (1 + margin))
     return Factors(upper, slack, Claim.EXACT if slack <= EXACT_BELOW else Claim.UPPER, count)
+
+
+# ── in rounds on changing graphs ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def factors_of_rounds(protocol: VaryingGossip, view: SequenceView) -> Factors:
+    """The factors in real numbers of changing graphs with fresh noise before every round but the first.
+
+    >>> from netdp import graphs
+    >>> protocol = VaryingGossip([graphs.path(3), graphs.path(3)], sigma=1.0, refresh=2.0)               # τ = σ
+    >>> factors_of_rounds(protocol, SequenceView(protocol, (0,))).values.round(4).tolist()
+    [nan, 1.0, 0.1]
+    """
+    hidden, n, T = view.hidden, protocol.n, protocol.rounds
+    senders = [hidden_senders(graph, view.observers) for graph in protocol.graphs]
+    first = np.cumsum([0, *map(len, senders)])
+    if n * T * int(first[-1]) > _VIEW_ENTRIES or not first[-1]:
+        everything = np.where(view.reached, 1.0, 0.0)
+        everything[~hidden] = np.nan
+        note = (
+            f"{first[-1]} messages seen in {T} rounds are too many to follow: the loss of first messages is the bound"
+        )
+        return Factors(
+            everything, 0.0, Claim.UPPER if first[-1] else Claim.EXACT, int(first[-1]), (note,) if first[-1] else ()
+        )
+    values, fresh = np.zeros((n, first[-1])), np.zeros(((T - 1) * n, first[-1]))
+    for t, seen in enumerate(senders):
+        block = np.zeros((n, len(seen)))
+        block[seen, np.arange(len(seen))] = 1.0
+        columns = slice(first[t], first[t + 1])
+        for j in range(t, 0, -1):
+            fresh[(j - 1) * n : j * n, columns] = block
+            W = protocol.matrices[j - 1]
+            block = csr_times_block(W.indptr, W.indices, W.data, block)
+            block[~hidden] = 0.0
+        values[:, columns] = block
+    degree = max(int(graph.degrees.max()) for graph in protocol.graphs)
+    return absorbed(protocol, values, fresh, hidden, view.reached, extra=T * (degree + 3))
+
+
+def loss_of_rounds(protocol: VaryingGossip, observers: tuple[int, ...]) -> Guarantee:
+    """What colluding observers learn of changing graphs with fresh noise, in real numbers or on a grid."""
+    view, note = SequenceView(protocol, observers), "all graphs are fixed beforehand and public"
+    if protocol.grid is None:
+        found = factors_of_rounds(protocol, view)
+        return certified_statement(protocol, found.values, found.claim, found.slack, (note, *found.notes))
+    apart, notes = transcript_distance(protocol), tuple[str, ...]()
+    factor = np.ones(protocol.n)
+    if math.isfinite(apart):
+        found = factors_of_rounds(protocol, view)
+        factor, notes = found.values, found.notes
+    factor = np.where(view.reached, factor, OUT_OF_REACH)
+    factor[list(observers)] = np.nan
+    return stated_on_a_grid(protocol, factor, apart, (note, *notes))
 
 
 def loss_of_exchanges(protocol: RandomizedGossip, observers: tuple[int, ...], logs: ExchangeLogs) -> Guarantee:
@@ -509,8 +605,18 @@ def _check(protocol: RandomizedGossip, logs: ExchangeLogs) -> None:
 
 
 @local.register
+def _locally_changing(protocol: VaryingGossip) -> Guarantee:
+    return gaussian_local(protocol.local_mu) if protocol.grid is None else _on_the_grid(protocol)
+
+
+@curator.register
+def _curator_changing(protocol: VaryingGossip) -> Guarantee:
+    return gaussian_curator(protocol.local_mu, protocol.n) if protocol.grid is None else _summed_on_the_grid(protocol)
+
+
+@local.register
 def _locally(
-    protocol: VaryingGossip | PushSum | ErdosRenyiGossip | ErdosRenyiDescent | GossipDescent,
+    protocol: PushSum | ErdosRenyiGossip | ErdosRenyiDescent | GossipDescent,
 ) -> Guarantee:
     if getattr(protocol, "grid", None) is not None:
         from netdp.families.gossip.account.descent_grid import locally
@@ -521,7 +627,7 @@ def _locally(
 
 @curator.register
 def _by_a_curator(
-    protocol: VaryingGossip | PushSum | ErdosRenyiGossip | ErdosRenyiDescent | GossipDescent,
+    protocol: PushSum | ErdosRenyiGossip | ErdosRenyiDescent | GossipDescent,
 ) -> Guarantee:
     if getattr(protocol, "grid", None) is not None:
         from netdp.families.gossip.account.descent_grid import by_a_curator
@@ -531,23 +637,31 @@ def _by_a_curator(
 
 
 @local.register
-def _local(protocol: Gossip | RandomizedGossip) -> Guarantee:
+def _local(protocol: Rounds | RandomizedGossip) -> Guarantee:
     if protocol.grid is None:
         return gaussian_local(protocol.local_mu)
+    return _on_the_grid(protocol)
+
+
+def _on_the_grid(protocol: Rounds | RandomizedGossip) -> Guarantee:
     return said(published_on_a_grid(protocol, 1), "every party publishes its own noisy value, on the grid", factor=1.0)
 
 
 @curator.register
-def _curator(protocol: Gossip | RandomizedGossip) -> Guarantee:
+def _curator(protocol: Rounds | RandomizedGossip) -> Guarantee:
     if protocol.grid is None:
         return gaussian_curator(protocol.local_mu, protocol.n)
+    return _summed_on_the_grid(protocol)
+
+
+def _summed_on_the_grid(protocol: Rounds | RandomizedGossip) -> Guarantee:
     said_of = (
         "a curator that everybody trusts sees all values, and only the sum with everybody's noise, on the grid, is seen"
     )
     return said(published_on_a_grid(protocol, protocol.n), said_of, factor=1.0 / protocol.n)
 
 
-def published_on_a_grid(protocol: NoisyGossip, parties: int) -> ProfileCurve:
+def published_on_a_grid(protocol: NoisyStates, parties: int) -> ProfileCurve:
     """The curve of a single noisy value, or of a sum with the noise of so many parties, that everybody sees."""
     points = _points(_mu(protocol, np.array([1.0 / parties])), 1)
     formula = partial(first_value_delta, protocol, parties=parties)

@@ -428,6 +428,8 @@ _FINENESS = 2e-4
 
 @certified.register
 def _varying(protocol: VaryingGossip, observers: tuple[int, ...], *, progress: Progress | None = None) -> Guarantee:
+    if protocol.grid is not None or protocol.refresh > 0:
+        return refreshed.loss_of_rounds(protocol, observers)
     result = factors(SequenceView(protocol, observers), progress)
     notes = ("all graphs are fixed beforehand and public", *result.notes)
     return certified_statement(protocol, result.values, result.claim, result.slack, notes)

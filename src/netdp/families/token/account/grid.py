@@ -16,18 +16,26 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from netdp.errors import Unsupported
-from netdp.families.token.account.events import read_off
+from netdp.families.token.account.events import read_off, side_by_side
 from netdp.families.token.path import TokenGrid
 from netdp.families.token.ring import RingSum
 from netdp.families.token.views import ring_path
 from netdp.mechanisms.discrete_gaussian import SUMMED_UP_TO, normaliser_excess, rounded_delta, shift_delta
+from netdp.mechanisms.laplace_sums import LaplaceRelease, laplace_curve
 from netdp.numerics.arrays import UNIT, FloatArray, IntArray
 from netdp.privacy.curve import Curve
 from netdp.privacy.curves import GaussianCurve, SharedCurve
 from netdp.privacy.gaussian import gaussian_delta
 from netdp.privacy.guarantee import Adjacency, Claim, Guarantee
 from netdp.privacy.profile import PerCurve, ProfileCurve, composed
+from netdp.protocols.grid import norm_order
 from netdp.protocols.views import observer_set
+
+LAPLACE_RING_REFERENCES = (
+    "netdp, docs/proofs/token.md#laplace-ring-on-a-grid: a token that adds shares of Laplace noise.",
+    "netdp, docs/proofs/masked.md#laplace-shares: what fewer shares than one noise hide.",
+    "E. Cyffers, A. Bellet. Privacy Amplification by Decentralization. AISTATS, 2022.",
+)
 
 RING_ON_A_GRID_REFERENCES = (
     "netdp, docs/proofs/token.md#ring-on-a-grid: a token that adds whole numbers.",
@@ -37,7 +45,8 @@ RING_ON_A_GRID_REFERENCES = (
 )
 
 Segment: TypeAlias = tuple[int, float]
-"""V, the parameter of a segment's noise, and t, how far the noise is from one discrete Gaussian of that parameter."""
+"""V, the parameter of a segment's noise, and t, how far the noise is from one discrete Gaussian of that parameter; of Laplace noise
+how many shares there are, at most as many as make one, and 0."""
 
 Seen: TypeAlias = tuple[tuple[Segment, int], ...]
 """The segments that a user contributes to, each kind with how many there are."""
@@ -45,6 +54,8 @@ Seen: TypeAlias = tuple[tuple[Segment, int], ...]
 _ATOMS = 20_000  # δ of a single number is computed at every jump of its slope, if there are no more of them
 
 _RING_POINTS = 2400
+
+_LAPLACE_POINTS = 257
 
 _FINE = 1e-4  # where the margin of rounded_delta is below this share of μ, composing cannot do better
 
@@ -80,7 +91,12 @@ def segments(protocol: RingSum, observers: tuple[int, ...]) -> list[Seen | None]
     path = ring_path(protocol)
     members = observer_set(protocol.n, observers)
     secret = ~np.isin(path, members)
-    noise = protocol.hop_variances
+    laplace = protocol.law == "laplace"
+    noise, closing = (
+        (protocol.hop_shares, protocol.closing_shares)
+        if laplace
+        else (protocol.hop_variances, protocol.closing_variance)
+    )
     hops = np.flatnonzero(secret)
     runs = np.split(hops, np.flatnonzero(np.diff(hops) > 1) + 1)
     found: list[Counter[Segment]] = [Counter() for _ in range(protocol.n)]
@@ -88,11 +104,13 @@ def segments(protocol: RingSum, observers: tuple[int, ...]) -> list[Seen | None]
     for run in runs:
         parts = noise[run]
         parts = np.sort(parts[parts > 0])
-        if run[-1] == len(path) - 1 and protocol.closing_variance:
-            parts = np.append(parts, protocol.closing_variance)
+        if run[-1] == len(path) - 1 and closing:
+            parts = np.append(parts, closing)
         key = tuple(parts.tolist())
         segment = known.get(key)
-        if segment is None:
+        if segment is None and laplace:  # more shares than one noise has hide no less than one noise
+            segment = known[key] = (min(sum(key), protocol.parts), 0.0)
+        elif segment is None:
             segment = known[key] = (sum(key), sum_of_unequal(parts))
         for u in path[run].tolist():
             found[u][segment] += 1
@@ -163,6 +181,10 @@ def _points(variance: int, distance: float, dimension: int, mu: float, apart: fl
 
 def seen_curve(protocol: RingSum, kinds: list[Seen]) -> ProfileCurve:
     """One curve for every kind of user, at common ε."""
+    if protocol.law == "laplace":
+        curves = [_laplace_curve(protocol, seen) for seen in kinds]
+        ends = [np.linspace(0.0, float(curve.epsilons[-1]), _LAPLACE_POINTS) for curve in curves]
+        return side_by_side(curves, np.unique(np.concatenate([np.zeros(1), *ends, *(one.epsilons for one in curves)])))
     wanted = max(64, min(_RING_POINTS, 12_000 // max(len(kinds), 1)))
     points = [np.zeros(1)]
     for seen in kinds:
@@ -178,8 +200,20 @@ def seen_curve(protocol: RingSum, kinds: list[Seen]) -> ProfileCurve:
     return ProfileCurve(epsilon, table, PerCurve(bounds))
 
 
+def _laplace_curve(protocol: RingSum, seen: Seen) -> ProfileCurve:
+    """Of a user who contributes to these segments: the profiles of independent sums with shares of Laplace noise, composed."""
+    if any(shares == 0 for (shares, _), _ in seen):
+        return ProfileCurve([0.0], [1.0])
+    release = LaplaceRelease(protocol.rate, protocol.parts, protocol.parts, int(protocol.distance), protocol.dimension)
+    parts = [(laplace_curve(release._replace(shares=shares)), times) for (shares, _), times in seen]
+    (one, times), *more = parts
+    return composed(parts) if more else one.self_compose(times)
+
+
 def published_rounds(protocol: RingSum) -> ProfileCurve:
     """K numbers published, each with one noise of variance σ²: the sums of a curator."""
+    if protocol.law == "laplace":
+        return seen_curve(protocol, [(((protocol.parts, 0.0), protocol.rounds),)]).entry(0)
     return seen_curve(protocol, [(((int(protocol.hop_variances[0]), 0.0), protocol.rounds),)]).entry(0)
 
 
@@ -197,6 +231,12 @@ def _guarantee(protocol: RingSum, columns: list[list[Seen | None]], shape: tuple
     kinds = sorted({seen for column in columns for seen in column if seen is not None})
     place = {seen: i for i, seen in enumerate(kinds)}
     which = np.array([[-1 if seen is None else place[seen] for seen in column] for column in columns]).T.reshape(shape)
+    if protocol.law == "laplace":
+        bare = any(shares == 0 for seen in kinds for (shares, _), _ in seen)
+        return Guarantee(
+            curve=SharedCurve(seen_curve(protocol, kinds), which), adjacency=Adjacency.REPLACE, claim=Claim.UPPER,
+            assumptions=grid_assumptions(protocol, bare=bare), references=LAPLACE_RING_REFERENCES,
+        )  # fmt: skip
     local = protocol.rounds * protocol.distance**2 / float(protocol.hop_variances[0])
     ratios = np.array([mu_squared(protocol, seen) / local for seen in kinds])
     return Guarantee(
@@ -212,8 +252,25 @@ def _guarantee(protocol: RingSum, columns: list[list[Seen | None]], shape: tuple
 def grid_assumptions(protocol: RingSum, *, bare: bool = False) -> tuple[str, ...]:
     """What must hold for the number to hold."""
     coordinates = "one coordinate" if protocol.dimension == 1 else f"at most {protocol.dimension:,} coordinates"
+    drawn = "drawn exactly, from a cryptographic source; a simulation with NumPy's generators protects nobody"
+    if protocol.law == "laplace":
+        noises = (
+            f"noises are discrete Laplace ones of rate {float(protocol.rate):.6g} per grid step (the first hop and, before the "
+            f"release, the last; every other hop a share of which {protocol.parts} make one), {drawn}"
+        )
+        if protocol.noise == "single":
+            noises = (
+                f"noises are discrete Laplace ones of rate {float(protocol.rate):.6g} per grid step, one in any {protocol.parts} "
+                f"hops in a row, {drawn}"
+            )
+    else:
+        noises = (
+            f"noises are discrete Gaussians of parameter {int(protocol.hop_variances[0])} squared grid steps (the first hop; the "
+            f"others and the closing one as the protocol states), {drawn}"
+        )
     said = [
-        f"two values of one contribution have {coordinates} and differ by at most {protocol.sensitivity:g} in L2 norm (clip "
+        f"two values of one contribution have {coordinates} and differ by at most {protocol.sensitivity:g} in "
+        f"L{norm_order(protocol)} norm (clip "
         f"before rounding); each coordinate x becomes ⌊x/g + ½⌋, g = {protocol.step!r}, and by no other rule",
         "the ring is public; a token is readable by its holder alone until it is released, then by everybody",
         "all users follow the protocol to its end: each adds once per round, and never again; the observers pool their own "
@@ -222,9 +279,7 @@ def grid_assumptions(protocol: RingSum, *, bare: bool = False) -> tuple[str, ...
         "the closing noise is drawn, and known, by the last holder"
         if protocol.closing_variance
         else "there is no closing noise: what is added last is covered only by the noise around it",
-        f"noises are discrete Gaussians of parameter {int(protocol.hop_variances[0])} squared grid steps (the first hop; the "
-        "others and the closing one as the protocol states), drawn exactly, from a cryptographic source; a simulation with "
-        "NumPy's generators protects nobody",
+        noises,
     ]
     if bare:
         said.append(
