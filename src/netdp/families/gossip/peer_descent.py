@@ -19,6 +19,7 @@ import numpy as np
 from pydantic import model_validator
 
 from netdp.errors import NetdpError, Refused
+from netdp.families.gossip.account.descent_grid import transcript_distance
 from netdp.families.gossip.descent import GossipDescent
 from netdp.families.gossip.protocol import gossip_step, gossip_weights, summed
 from netdp.graphs.spectrum import spectral_gap
@@ -28,6 +29,7 @@ from netdp.numerics.arrays import FloatArray, IntArray, rounded_up
 from netdp.peers.descents import OwnSteps, known_expansion
 from netdp.peers.events import Sentence, Statement
 from netdp.peers.kinds import Kind, Roster, Wish
+from netdp.peers.ledger.losses import accounted
 from netdp.peers.messages import Item, ItemKind, Key, roster_digest
 from netdp.peers.noise import DIGITS, least_noise
 from netdp.peers.records import Misfit, Number, Strict, Whole
@@ -35,8 +37,10 @@ from netdp.peers.spread import Moment, Moves, Spread, SpreadResult
 from netdp.peers.streams import rows_digest
 from netdp.privacy.guarantee import Guarantee
 from netdp.privacy.observers import Observers
+from netdp.privacy.wording import readable
 from netdp.protocols.calibration import noise_for
 from netdp.protocols.descents import own_releases, wire_grid
+from netdp.protocols.table import in_real_numbers
 
 if TYPE_CHECKING:
     from netdp.peers.desk import Desk
@@ -227,6 +231,8 @@ _WELL_MIXED = 0.3
 
 _REFRESH = 0.25
 
+_FEW = 40  # parties up to which every pair is looked at for an explanation
+
 
 class GossipDescentSettings(Strict):
     """Noisy gradient steps, mixed by gossip, in whole numbers (`netdp.GossipDescent` on a grid)."""
@@ -332,6 +338,31 @@ class GossipDescentRunning(Kind):
     def worst_epsilon(self, colluders: int, delta: float) -> float:
         protocol = self.protocol()
         return float(own_releases(protocol, protocol.iterations).epsilon(delta))
+
+    def further(self) -> tuple[str, ...]:
+        study, protocol = self.study, self.protocol()
+        if study.n > _FEW:
+            return ()
+        delta, each = study.privacy.delta, dict[int, float]()
+        amplified = math.isfinite(transcript_distance(protocol))
+        if not amplified:
+            if math.isinf(protocol.expansion):
+                return ()
+            found = max(in_real_numbers(protocol, [v]).worst_epsilon(delta) for v in range(study.n))
+            most = [in_real_numbers(protocol, [v]).epsilon(delta) for v in range(study.n)]
+            mean = float(np.nanmean(np.array(most)))
+            return (
+                f"{protocol.gossip_rounds} averagings after a gradient, and no fresh noise between them (refresh = 0): everybody learns as "
+                f"much as a neighbour, as far as anything is proved. In real arithmetic it would be epsilon {readable(found)} at most and "
+                f"{readable(mean)} on average over all pairs: NO promise, for rounding to a grid can reveal more.",
+            )
+        for v in range(study.n):
+            hops, epsilons = study.graph.distances([v]), accounted(protocol, (v,)).epsilon(delta)
+            for u in range(study.n):
+                if u != v:
+                    each[int(hops[u])] = max(each.get(int(hops[u]), 0.0), float(epsilons[u]))
+        told = [f"{hops} links away {readable(each[hops])}" for hops in sorted(each) if hops > 1]
+        return (f"A single party that is no neighbour learns less, at most: {', '.join(told)}.",) if told else ()
 
     def noise(self, parties: int) -> float:
         return float(self.settings.sigma)
