@@ -74,8 +74,12 @@ _NEW_FLAGS: dict[str, Any] = {
         float, "train: the share of rows to measure with; 0.1, and 0 for unit party, if left out."
     ),
     "iterations": flags.option(int, "train: how many steps; chosen from the sizes, if left out."),
-    "gossip_rounds": flags.option(int, "gossip-descent: how often all average after each step; chosen by the graph, if left out."),
-    "batch": flags.option(int, "gossip-descent, walk-descent: rows drawn anew for a gradient; all of them, if left out."),
+    "gossip_rounds": flags.option(
+        int, "gossip-descent: how often all average after each step; chosen by the graph, if left out."
+    ),
+    "batch": flags.option(
+        int, "gossip-descent, walk-descent: rows drawn anew for a gradient; all of them, if left out."
+    ),
     "clip": flags.option(float, "train: gradients are clipped to this; likewise."),
     "step": flags.option(float, "train: how far a step goes; likewise."),
     "sampling": flags.option(float, "train: the chance of a row to be in a step; likewise."),

@@ -255,7 +255,8 @@ class GossipDescentSettings(Strict):
             raise Misfit(("iterations",), f"must be 1 to {_MOST_ITERATIONS:,}, got {self.iterations:,}")
         if not 1 <= self.gossip_rounds * self.iterations <= _MOST_SENDS:
             raise Misfit(
-                ("gossip_rounds",), f"with {self.iterations:,} iterations 1 to {_MOST_SENDS // self.iterations:,}, got {self.gossip_rounds:,}"
+                ("gossip_rounds",),
+                f"with {self.iterations:,} iterations 1 to {_MOST_SENDS // self.iterations:,}, got {self.gossip_rounds:,}",
             )
         if self.batch < 0:
             raise Misfit(("batch",), f"must be 1 or more rows, or 0 for all, got {self.batch}")
@@ -307,7 +308,8 @@ class GossipDescentRunning(Kind):
             )
         if self.task.held_out:
             raise Misfit(
-                ("task", "held_out"), f"{self.kind} counts no held-out rows, which takes a sum over all; give 0, or use masked-descent"
+                ("task", "held_out"),
+                f"{self.kind} counts no held-out rows, which takes a sum over all; give 0, or use masked-descent",
             )
         super().check()
         try:
@@ -333,7 +335,9 @@ class GossipDescentRunning(Kind):
             "how long a party takes for a gradient is not covered: the promise is about what is sent",
             "who has an answer of its own keeps it: whoever publishes its model counts as one of those who look",
         )
-        return replace(found, observers=Observers(roles=(f"any {who}",)), assumptions=(*found.assumptions, *said), factor=None)
+        return replace(
+            found, observers=Observers(roles=(f"any {who}",)), assumptions=(*found.assumptions, *said), factor=None
+        )
 
     def worst_epsilon(self, colluders: int, delta: float) -> float:
         protocol = self.protocol()
@@ -380,7 +384,14 @@ class GossipDescentRunning(Kind):
 
         def steps() -> OwnSteps:
             return OwnSteps(
-                protocol, self.task, desk.rows, desk.identity.noise_secret, study.hash, attempt, roster, batch=protocol.batch
+                protocol,
+                self.task,
+                desk.rows,
+                desk.identity.noise_secret,
+                study.hash,
+                attempt,
+                roster,
+                batch=protocol.batch,
             )
 
         return GossipDescending(

@@ -154,7 +154,14 @@ class GossipDescentRecording(RecordedKind):
         out, keys = [], everybody(recording)
         for u in roster:
             steps = OwnSteps(
-                protocol, task, recording.rows[u], keys[u].noise_secret, study.hash, self._attempt, roster, batch=protocol.batch
+                protocol,
+                task,
+                recording.rows[u],
+                keys[u].noise_secret,
+                study.hash,
+                self._attempt,
+                roster,
+                batch=protocol.batch,
             )
             weights, state = gossip_weights(protocol, u), steps.start()
             for r in range(protocol.sends):

@@ -262,9 +262,7 @@ def locally(protocol: GossipDescent) -> Guarantee:
 def by_a_curator(protocol: GossipDescent) -> Guarantee:
     """A curator whom everybody trusts publishes the sums of all noisy gradients."""
     release = Release(protocol.variance, protocol.n, 2 * protocol.reach, protocol.dimension)
-    words = (
-        "a curator that everybody trusts sees all gradients, and only their sums with everybody's noise, on the grid, are seen"
-    )
+    words = "a curator that everybody trusts sees all gradients, and only their sums with everybody's noise, on the grid, are seen"
     return said(releases_curve([release] * protocol.iterations), words, factor=1.0 / protocol.n)
 
 
@@ -280,4 +278,3 @@ def _in_real_arithmetic(protocol: GossipDescent, observers: int | str | Iterable
         claim=Claim.ESTIMATE,
         errata=("this figure is of real numbers; rounding to a grid can reveal more, so it is NOT a bound for a wire",),
     )
-
