@@ -21,8 +21,8 @@ from netdp.peers.descents import OwnSteps
 from netdp.peers.ledger.store import Store
 from netdp.peers.messages import ItemKind
 from netdp.peers.outcome import transcript_of
-from netdp.peers.records import Misfit
 from netdp.peers.recordings.audit import audit_recording
+from netdp.peers.records import Misfit
 from netdp.peers.study import Study, Training
 from netdp.peers.study.explanation import explain
 from netdp.protocols.training import train

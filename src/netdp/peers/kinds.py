@@ -175,7 +175,7 @@ class Kind(ABC):
         return 0.0
 
     def further(self) -> tuple[str, ...]:
-        """What those who are not next to a party learn, or what a figure of the papers would be: beside the promise, in sentences."""
+        """What parties that are not neighbours learn, or what a figure of the papers would be: beside the promise, in sentences."""
         return ()
 
     def who(self, participants: int) -> str:

@@ -1,4 +1,4 @@
-"""Gossip descent in whole numbers: never below the exact loss of closed loops, the distance to real numbers by quadrature, and pins.
+"""Gossip descent in whole numbers: never below the exact loss of closed loops, the distance to real numbers by quadrature, pins.
 
 Proofs: docs/proofs/gossip.md#descent-on-a-grid, docs/proofs/learning.md#descents-on-a-grid.
 """
@@ -46,7 +46,7 @@ def descent(graph, T=3, K=1, **more):
 def closed_loop(p, observers, target, contractions):
     """The largest Σμ² of a linear loop over all shifts |d_t| ≤ 1 of the target's gradients; noise variance 1, then refresh/K.
 
-    Everything that leaves is written as a row over (shifts, noises); what observers do not send themselves they see from neighbours.
+    Everything that leaves is a row over (shifts, noises); what observers do not send themselves they see from neighbours.
     """
     n, T, K = p.n, p.iterations, p.gossip_rounds
     W = p.rounds_of(0).matrix.toarray()
@@ -111,10 +111,10 @@ def test_fresh_noise_of_every_send_is_priced():
 
 def test_the_distance_is_its_printed_expression():
     p = descent(graphs.ring(6), 40, 3, refresh=0.7, expansion=1.2)
-    n, d, V0, V1, l = 6, 3, p.variance, p.fresh_variance, 1.2
+    n, d, V0, V1 = 6, 3, p.variance, p.fresh_variance
     assert Fraction(p.sigma * p.step) ** 2 / Fraction(p.grid) ** 2 <= V0 < V1 * 10
     nuL = p.step * p.clip / p.grid
-    e = l * math.sqrt(n * d) + math.sqrt(n * d) / 2 + math.sqrt(n) * 2.0**-32 * nuL
+    e = 1.2 * math.sqrt(n * d) + math.sqrt(n * d) / 2 + math.sqrt(n) * 2.0**-32 * nuL
     printed = math.sqrt((40 * e**2 / V0 + 80 * n * d / V1) / (2 * math.pi)) + n * d / 24 * (40 / V0 + 80 / V1)
     assert transcript_distance(p) == pytest.approx(printed, rel=1e-9)
     assert transcript_distance(p) >= printed

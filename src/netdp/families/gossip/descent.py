@@ -155,7 +155,8 @@ class GossipDescent(WholeSteps, Protocol):
                 )
         if not self.is_static:
             raise InvalidValue(
-                f"{len(self.graphs)} graphs on a grid: gossip descent in whole numbers is proved on one graph; give one, or grid=None"
+                f"{len(self.graphs)} graphs on a grid: gossip descent in whole numbers is proved on one graph; give one, or "
+                "grid=None"
             )
         if not isinstance(self.mixing, str):
             raise InvalidValue(

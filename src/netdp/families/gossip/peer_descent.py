@@ -1,8 +1,8 @@
 """Gossip descent on peers: everybody takes a noisy gradient step of its own model, and averages it with its neighbours'.
 
 Every send is written down before it leaves, with the model that it was made from; of both the last two stand. A neighbour is behind
-or ahead by one send at most, so a party that was started again says these two again, gets its neighbours' own two, and goes on where
-it was: memory is level, however long it takes. There is no second way to the answer: all must be there to the end.
+or ahead by one send at most, so a party that was started again says these two again, gets its neighbours' own two, and goes on
+where it was: memory is level, however long it takes. There is no second way to the answer: all must be there to the end.
 
 Muffliato-GD and -SGD (`netdp.GossipDescent` on a grid). What is claimed: docs/proofs/gossip.md#descent-on-a-grid.
 """
@@ -114,8 +114,8 @@ class GossipDescending(Spread):
         self._since = moment.now
         if self._desk.written(self.attempt) != steps.digest:
             raise Refused(
-                f"the data of {self._name(self._desk.me)} have changed since the training began; what was promised is about the same "
-                "rows in all iterations. Put the data back as they were, or take part in a new study"
+                f"the data of {self._name(self._desk.me)} have changed since the training began; what was promised is about the "
+                "same rows in all iterations. Put the data back as they were, or take part in a new study"
             )
         self._state = steps.start()
         self._later = np.zeros(len(self._state))
@@ -281,9 +281,9 @@ class GossipDescentRunning(Kind):
         "refresh": "variance of the fresh noise between the averagings of one gradient, in that of the gradient's",
     }
     how = (
-        "Every party holds a model of its own. In every iteration it moves it by the gradient of its own rows, with noise, and sends "
-        "it to its neighbours; all average what they hold. Neighbours see every noisy step of a party; those far away see what many "
-        "averages have left of it."
+        "Every party holds a model of its own. In every iteration it moves it by the gradient of its own rows, with noise, and "
+        "sends it to its neighbours; all average what they hold. Neighbours see every noisy step of a party; those far away see "
+        "what many averages have left of it."
     )
     told = (
         "Each of the {n} parties ends with a model of its own, all nearly alike. One that passes it on counts as colluding with "
@@ -356,9 +356,9 @@ class GossipDescentRunning(Kind):
             most = [in_real_numbers(protocol, [v]).epsilon(delta) for v in range(study.n)]
             mean = float(np.nanmean(np.array(most)))
             return (
-                f"{protocol.gossip_rounds} averagings after a gradient, and no fresh noise between them (refresh = 0): everybody learns as "
-                f"much as a neighbour, as far as anything is proved. In real arithmetic it would be epsilon {readable(found)} at most and "
-                f"{readable(mean)} on average over all pairs: NO promise, for rounding to a grid can reveal more.",
+                f"{protocol.gossip_rounds} averagings after a gradient, and no fresh noise between them (refresh = 0): everybody "
+                f"learns as much as a neighbour, as far as anything is proved. In real arithmetic it would be epsilon "
+                f"{readable(found)} at most and {readable(mean)} on average over all pairs: NO promise, for rounding to a grid can reveal more.",
             )
         for v in range(study.n):
             hops, epsilons = study.graph.distances([v]), accounted(protocol, (v,)).epsilon(delta)
@@ -420,9 +420,9 @@ class GossipDescentRunning(Kind):
         protocol = self.protocol()
         found = edge(protocol, self.task.dimension)
         warned = () if found >= LEAST_EDGE else (
-            f"noise will win: {protocol.n} parties and {self.task.dimension:,} numbers in the model: steps can lead {found:.2g} times "
-            f"as far as noise does, and below {LEAST_EDGE:g} little was learned on the tables tried. More parties, a larger epsilon or a "
-            "smaller model help, and so do masked sums (masked-descent), in which nobody sees a single party's noisy gradient",
+            f"noise will win: {protocol.n} parties and {self.task.dimension:,} numbers in the model: steps can lead {found:.2g} "
+            f"times as far as noise does, and below {LEAST_EDGE:g} little was learned on the tables tried. More parties, a larger epsilon "
+            "or a smaller model help, and so do masked sums (masked-descent), in which nobody sees a single party's noisy gradient",
         )  # fmt: skip
         return Outlook(found, found, warned)
 

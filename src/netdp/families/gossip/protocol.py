@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from scipy import sparse
@@ -315,14 +315,26 @@ def gossip_refresh(protocol: NoisyGossip, state: IntArray, draw: Draw) -> IntArr
     return summed(state, draw(protocol.fresh_variance, state.size))
 
 
-def gossip_weights(protocol: Gossip, u: int) -> dict[int, int]:
+class Weighted(Protocol):
+    """What is averaged with the fractions of a named gossip matrix."""
+
+    @property
+    def network(self) -> Graph:
+        """The graph."""
+
+    @property
+    def denominators(self) -> IntArray:
+        """The weight of every entry of the adjacency matrix as 1/denominator."""
+
+
+def gossip_weights(protocol: Weighted, u: int) -> dict[int, int]:
     """The whole numbers m by which party u divides: its neighbour v has weight 1/m, u itself the rest.
 
     >>> from netdp import graphs
     >>> gossip_weights(Gossip(graphs.star(4), rounds=1, sigma=1.0), 2)
     {0: 4}
     """
-    graph = protocol.graph
+    graph = protocol.network
     row = slice(int(graph.indptr[u]), int(graph.indptr[u + 1]))
     return dict(zip(graph.indices[row].tolist(), protocol.denominators[row].tolist(), strict=True))
 

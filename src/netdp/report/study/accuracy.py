@@ -99,8 +99,8 @@ COMPANY: dict[str, Company] = {
     ),
     "gossip-descent": Company(
         "malicious",
-        "The same ε, against any number of them: local privacy of every noisy gradient, whatever models the coalition makes a party "
-        "compute at. What parties further away learn less than that is about curious ones.",
+        "The same ε, against any number of them: local privacy of every noisy gradient, whatever models the coalition makes a "
+        "party compute at. What parties further away learn less than that is about curious ones.",
         "A state can be any number in proportion: one malicious party moves all models. Who stops sending ends the training.",
     ),
     "ring-sum": Company(
