@@ -113,7 +113,7 @@ _NEW_FLAGS: dict[str, Any] = {
     "protocol": flags.option(
         str,
         "masked-sum (the default), ring-sum, ring-histogram, walk-sum, walk-histogram, gossip, randomized-gossip or shuffle; for "
-        "train masked-descent (the default) or gossip-descent.",
+        "train masked-descent (the default), gossip-descent or walk-descent.",
         "--protocol",
         "-p",
     ),

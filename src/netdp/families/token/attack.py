@@ -28,9 +28,10 @@ from netdp.audit.samples import finite_law
 from netdp.families.token.path import PathSum
 from netdp.families.token.ring import RingHistogram, RingSum, SecretRingSum
 from netdp.families.token.steps import answer, walk_values
-from netdp.families.token.walk import KNOWN_ENDS, GraphWalkSum, WalkHistogram, WalkSum
+from netdp.families.token.walk import KNOWN_ENDS, GraphWalkSum, WalkDescent, WalkHistogram, WalkSum
 from netdp.mechanisms.coins import ALL
 from netdp.mechanisms.discrete_gaussian import Words
+from netdp.mechanisms.fine_gaussian import FineGaussian
 from netdp.numerics.arrays import BoolArray, FloatArray, IntArray
 from netdp.privacy.observers import Observers
 from netdp.protocols.simulation import Run, Values
@@ -68,6 +69,18 @@ def _noise_of_ring(protocol: RingSum) -> list[Sampler]:
         found += _gaussian("noise of every other hop", each, int(hops[1:].min()), protocol)
     closing = _steps(Fraction(protocol.closing) * square, protocol.grid)
     return found + _gaussian("noise before the release", closing, protocol.closing_variance, protocol)
+
+
+@noises.register
+def _noise_of_models(protocol: WalkDescent) -> list[Sampler]:
+    if protocol.grid is None:
+        return []
+    each = _steps((Fraction(protocol.step) * Fraction(protocol.sigma)) ** 2, protocol.grid)
+    found = _gaussian("noise of every gradient", each, protocol.variance, protocol, FineGaussian)
+    if not protocol.closing_variance:
+        return found
+    closing = math.ceil(Fraction(protocol.closing) * each)
+    return found + _gaussian("noise before the release", closing, protocol.closing_variance, protocol, FineGaussian)
 
 
 @noises.register

@@ -122,6 +122,12 @@ COMPANY: dict[str, Company] = {
         "coalition sees single contributions, each with the noise of its visit.",
         "A holder can replace what it holds; numbers that cannot be are refused.",
     ),
+    "walk-descent": Company(
+        "curious",
+        "Not the study's ε. A malicious holder sends the token where it likes; up to a bounded number of visits a malicious coalition "
+        "sees single gradients, at models of its choice, each with the noise of its visit.",
+        "A holder can replace the model by any other; steps of honest parties pull it back as far as they come after.",
+    ),
     "walk-histogram": Company(
         "curious",
         "Not the study's ε. A malicious coalition that sends a party many tokens sees as many of its randomized answers, "
