@@ -18,12 +18,14 @@ from pathlib import Path
 import mischief
 import numpy as np
 
+from netdp.families.gossip.protocol import gossip_step, gossip_weights, summed
 from netdp.families.masked.descent import begun, kept, stepped
 from netdp.families.masked.protocol import quantised, quantised_records, reduced
 from netdp.families.token.ring import ring_contributions, ring_draw, ring_mean
 from netdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from netdp.models import clipped_sum, whole_sum
 from netdp.peers import peer as peers
+from netdp.peers.descents import OwnSteps
 from netdp.peers.identity import Identity
 from netdp.peers.kinds import RUNNING, Kind
 from netdp.peers.launch import party_process, up
@@ -329,6 +331,11 @@ TRAIN = Training(
 )  # fmt: skip
 
 
+TRAIN_PARTIES = Training(
+    features=[{"name": "x", "range": [0, 120]}], label="y", classes=["no", "yes"], unit="party", min_records=1
+)
+
+
 @contextlib.contextmanager
 def roughly(kind):
     """Plan with noise that is surely drawable, instead of the least: for tests of all but the noise, in less time."""
@@ -553,6 +560,37 @@ def descended(one, protocol, attempt, roster):
             total = total + noisy(u, protocol.iterations + 1, counting.share, counts)
         answer = np.concatenate([answer, total * counting.step])
     return answer.tolist(), hashlib.sha256(answer.astype("<f8").tobytes()).hexdigest()
+
+
+def parts_of(one, attempt):
+    """What every party of a descent in whole numbers computes, from its rows and secret."""
+    study, protocol, everybody = one.study, one.study.protocol(), tuple(range(one.study.n))
+    return [
+        OwnSteps(
+            protocol, study.task, one.rows(u), one.secret(u), study.hash, attempt, everybody, batch=study.settings.batch or None
+        )
+        for u in everybody
+    ]  # fmt: skip
+
+
+def gossiped(one, attempt):
+    """Everybody's model after a gossip descent, by the steps that a simulation takes, with the noise of everybody's secret."""
+    protocol, parts = one.study.protocol(), parts_of(one, attempt)
+    weights = [gossip_weights(protocol, u) for u in range(protocol.n)]
+    states = [part.start() for part in parts]
+    later = np.zeros((protocol.n, protocol.dimension))
+    for t in range(protocol.iterations):
+        sent = [summed(state, -part.gradient(state, t)) for state, part in zip(states, parts, strict=True)]
+        for k in range(protocol.gossip_rounds):
+            variance = protocol.fresh_variance if k else protocol.variance
+            sent = [summed(mean, part.noise(mean, variance, t, k)) for mean, part in zip(sent, parts, strict=True)]
+            sent = [gossip_step(row, sent[u], {v: sent[v] for v in row}) for u, row in enumerate(weights)]
+        states = sent
+        if 2 * (t + 1) > protocol.iterations:
+            later = later + np.array([protocol.model(state) for state in states])
+    if one.study.settings.average == "last":
+        return np.array([protocol.model(state) for state in states])
+    return later / float(protocol.iterations - protocol.iterations // 2)
 
 
 def tossed(one, u, rows, count, chance, where):

@@ -78,8 +78,12 @@ _NEW_FLAGS: dict[str, Any] = {
         float, "train: the share of rows to measure with; 0.1, and 0 for unit party, if left out."
     ),
     "iterations": flags.option(int, "train: how many steps; chosen from the sizes, if left out."),
-    "gossip_rounds": flags.option(int, "gossip-descent: how often all average after each step; chosen by the graph, if left out."),
-    "batch": flags.option(int, "gossip-descent, walk-descent: rows drawn anew for a gradient; all of them, if left out."),
+    "gossip_rounds": flags.option(
+        int, "gossip-descent: how often all average after each step; chosen by the graph, if left out."
+    ),
+    "batch": flags.option(
+        int, "gossip-descent, walk-descent: rows drawn anew for a gradient; all of them, if left out."
+    ),
     "clip": flags.option(float, "train: gradients are clipped to this; likewise."),
     "step": flags.option(float, "train: how far a step goes; likewise."),
     "sampling": flags.option(float, "train: the chance of a row to be in a step; likewise."),
@@ -113,7 +117,7 @@ _NEW_FLAGS: dict[str, Any] = {
     "protocol": flags.option(
         str,
         "masked-sum (the default), ring-sum, ring-histogram, walk-sum, walk-histogram, gossip, randomized-gossip or shuffle; for "
-        "train masked-descent (the default) or gossip-descent.",
+        "train masked-descent (the default), gossip-descent or walk-descent.",
         "--protocol",
         "-p",
     ),

@@ -15,5 +15,6 @@ KINDS = (
     "shuffle",
     "masked-descent",
     "gossip-descent",
+    "walk-descent",
 )
 """What a study can run, in the order in which it is offered: the first is what runs unless the study says otherwise."""

@@ -1,7 +1,7 @@
 """What one party adds to a model in whole numbers, from its rows and secrets: gossip descent, and tokens that carry a model.
 
-Everything is a function of the rows, the party's secret, the study, the attempt, the roster, the place of the step and the model that
-it starts from. The noise of a step comes from a stream whose key holds the very numbers that it is added to: so whoever computes a
+Everything is a function of the rows, the party's secret, the study, the attempt, the roster, the place of the step and the model
+that it starts from. The noise of a step comes from a stream whose key holds the very numbers that it is added to: so whoever computes a
 step again, from the same model and rows, has the same bytes, and never one noise around two numbers. (Another machine may compute
 other gradients: then noise is another one, too, and what was sent twice is two releases. That is why steps are written down before
 they leave, and a folder from a backup goes on on the machine that it came from.)
@@ -93,7 +93,7 @@ class OwnSteps:
         theta, parties = self.protocol.model(state), self._parties
         if self.batch is not None:
             words = noise_words(self._secret, context(*self._where, ROWS, *place), self.digest)(self.batch)
-            chosen = drawn_rows((words >> np.uint64(11)) * 2.0**-53, len(parties.ys[0]))
+            chosen = drawn_rows((words >> np.uint64(11)).astype(np.float64) * 2.0**-53, len(parties.ys[0]))
             parties = ModelParties(self.model, [parties.Xs[0][chosen]], [parties.ys[0][chosen]])
         if not len(parties.ys[0]):
             return np.zeros(len(theta), dtype=np.int64)

@@ -186,6 +186,10 @@ class Kind(ABC):
         none of theirs. 0 where nothing is said of the total (its parts are checked on their way: `furthest`, or cannot be)."""
         return 0.0
 
+    def further(self) -> tuple[str, ...]:
+        """What parties that are not neighbours learn, or what a figure of the papers would be: beside the promise, in sentences."""
+        return ()
+
     def who(self, participants: int) -> str:
         """So many of those who take part, for people; a curator counts as one of them."""
         if not self.has_curator:

@@ -64,8 +64,8 @@ class WholeSteps:
             )
         if self.largest(iterations, rounds) > LARGEST:
             raise InvalidValue(
-                f"the grid {self.grid:g} is too fine for {iterations:,} steps of sigma={self.sigma:g} and clip={self.clip:g}: models "
-                "are 64-bit numbers; give a coarser grid"
+                f"the grid {self.grid:g} is too fine for {iterations:,} steps of sigma={self.sigma:g} and clip={self.clip:g}: "
+                "models are 64-bit numbers; give a coarser grid"
             )
 
     @property
@@ -195,8 +195,9 @@ def rounding_error(protocol: WholeSteps, parties: int, carried: float) -> float:
 def grid_assumptions(protocol: WholeSteps, apart: float) -> tuple[str, ...]:
     """What must hold of models, gradients and noise on a grid."""
     said = [
-        f"a party's gradient has at most {protocol.dimension:,} coordinates and is clipped to an L2 norm of {protocol.clip:g}; times the "
-        f"step it is rounded to whole steps of h = {protocol.unit!r}, and no longer than {protocol.reach:.6g} of them, in whole numbers",
+        f"a party's gradient has at most {protocol.dimension:,} coordinates and is clipped to an L2 norm of {protocol.clip:g}; "
+        f"times the step it is rounded to whole steps of h = {protocol.unit!r}, and no longer than {protocol.reach:.6g} of them, in "
+        "whole numbers",
         f"the noise of every gradient is a discrete Gaussian of parameter {protocol.variance} squared steps, drawn exactly, from a "
         "cryptographic source; a simulation with NumPy's generators protects nobody",
         "a party's data are fixed beforehand; no step of an iteration is drawn a second time around other numbers",

@@ -124,10 +124,14 @@ def _noise_of_gossip_descent(protocol: GossipDescent) -> list[Sampler]:
         return []
     square = (Fraction(protocol.step) * Fraction(protocol.sigma)) ** 2
     fresh = Fraction(protocol.refresh) * square / protocol.gossip_rounds
-    samplers = _gaussian("noise of a gradient", _steps(square, protocol.grid), protocol.variance, protocol, FineGaussian)
+    samplers = _gaussian(
+        "noise of a gradient", _steps(square, protocol.grid), protocol.variance, protocol, FineGaussian
+    )
     if not protocol.fresh_variance:
         return samplers
-    return samplers + _gaussian("fresh noise", _steps(fresh, protocol.grid), protocol.fresh_variance, protocol, FineGaussian)
+    return samplers + _gaussian(
+        "fresh noise", _steps(fresh, protocol.grid), protocol.fresh_variance, protocol, FineGaussian
+    )
 
 
 @publicly_drawn.register

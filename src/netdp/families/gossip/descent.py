@@ -155,7 +155,8 @@ class GossipDescent(WholeSteps, Protocol):
                 )
         if not self.is_static:
             raise InvalidValue(
-                f"{len(self.graphs)} graphs on a grid: gossip descent in whole numbers is proved on one graph; give one, or grid=None"
+                f"{len(self.graphs)} graphs on a grid: gossip descent in whole numbers is proved on one graph; give one, or "
+                "grid=None"
             )
         if not isinstance(self.mixing, str):
             raise InvalidValue(
@@ -183,6 +184,10 @@ class GossipDescent(WholeSteps, Protocol):
     def denominators(self) -> IntArray:
         """The weight of every entry of the adjacency matrix as 1/denominator, aligned with `graph.indices`."""
         return edge_denominators(self.network, str(self.mixing))
+
+    def round_of(self, t: int) -> tuple[Graph, IntArray]:
+        """Who talks to whom in round t, and the denominators of the weights: the same in every round."""
+        return self.network, self.denominators
 
     @property
     def in_real_numbers(self) -> GossipDescent:

@@ -196,7 +196,7 @@ def _predict_gossip(
 ) -> ExcessRisk:
     if protocol.refresh > 0:
         raise Unsupported(
-            f"GossipDescent with refresh={protocol.refresh:g}: the fresh noise of later sends is in no prediction; ask for refresh=0"
+            f"GossipDescent with refresh={protocol.refresh:g}: the fresh noise of later sends is in no prediction; give 0"
         )
     landscape = known(protocol, losses)
     d, step, beta = landscape.dimension, protocol.step, landscape.smoothness

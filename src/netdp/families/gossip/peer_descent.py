@@ -1,8 +1,8 @@
 """Gossip descent on peers: everybody takes a noisy gradient step of its own model, and averages it with its neighbours'.
 
 Every send is written down before it leaves, with the model that it was made from; of both the last two stand. A neighbour is behind
-or ahead by one send at most, so a party that was started again says these two again, gets its neighbours' own two, and goes on where
-it was: memory is level, however long it takes. There is no second way to the answer: all must be there to the end.
+or ahead by one send at most, so a party that was started again says these two again, gets its neighbours' own two, and goes on
+where it was: memory is level, however long it takes. There is no second way to the answer: all must be there to the end.
 
 Muffliato-GD and -SGD (`netdp.GossipDescent` on a grid). What is claimed: docs/proofs/gossip.md#descent-on-a-grid.
 """
@@ -19,6 +19,7 @@ import numpy as np
 from pydantic import model_validator
 
 from netdp.errors import NetdpError, Refused
+from netdp.families.gossip.account.descent_grid import transcript_distance
 from netdp.families.gossip.descent import GossipDescent
 from netdp.families.gossip.protocol import gossip_step, gossip_weights, summed
 from netdp.graphs.spectrum import spectral_gap
@@ -28,6 +29,7 @@ from netdp.numerics.arrays import FloatArray, IntArray, rounded_up
 from netdp.peers.descents import OwnSteps, known_expansion
 from netdp.peers.events import Sentence, Statement
 from netdp.peers.kinds import Kind, Roster, Wish
+from netdp.peers.ledger.losses import accounted
 from netdp.peers.messages import Item, ItemKind, Key, roster_digest
 from netdp.peers.noise import DIGITS, least_noise
 from netdp.peers.records import Misfit, Number, Strict, Whole
@@ -35,8 +37,10 @@ from netdp.peers.spread import Moment, Moves, Spread, SpreadResult
 from netdp.peers.streams import rows_digest
 from netdp.privacy.guarantee import Guarantee
 from netdp.privacy.observers import Observers
+from netdp.privacy.wording import readable
 from netdp.protocols.calibration import noise_for
 from netdp.protocols.descents import own_releases, wire_grid
+from netdp.protocols.table import in_real_numbers
 
 if TYPE_CHECKING:
     from netdp.peers.desk import Desk
@@ -110,8 +114,8 @@ class GossipDescending(Spread):
         self._since = moment.now
         if self._desk.written(self.attempt) != steps.digest:
             raise Refused(
-                f"the data of {self._name(self._desk.me)} have changed since the training began; what was promised is about the same "
-                "rows in all iterations. Put the data back as they were, or take part in a new study"
+                f"the data of {self._name(self._desk.me)} have changed since the training began; what was promised is about the "
+                "same rows in all iterations. Put the data back as they were, or take part in a new study"
             )
         self._state = steps.start()
         self._later = np.zeros(len(self._state))
@@ -227,6 +231,8 @@ _WELL_MIXED = 0.3
 
 _REFRESH = 0.25
 
+_FEW = 40  # parties up to which every pair is looked at for an explanation
+
 
 class GossipDescentSettings(Strict):
     """Noisy gradient steps, mixed by gossip, in whole numbers (`netdp.GossipDescent` on a grid)."""
@@ -249,7 +255,8 @@ class GossipDescentSettings(Strict):
             raise Misfit(("iterations",), f"must be 1 to {_MOST_ITERATIONS:,}, got {self.iterations:,}")
         if not 1 <= self.gossip_rounds * self.iterations <= _MOST_SENDS:
             raise Misfit(
-                ("gossip_rounds",), f"with {self.iterations:,} iterations 1 to {_MOST_SENDS // self.iterations:,}, got {self.gossip_rounds:,}"
+                ("gossip_rounds",),
+                f"with {self.iterations:,} iterations 1 to {_MOST_SENDS // self.iterations:,}, got {self.gossip_rounds:,}",
             )
         if self.batch < 0:
             raise Misfit(("batch",), f"must be 1 or more rows, or 0 for all, got {self.batch}")
@@ -274,9 +281,9 @@ class GossipDescentRunning(Kind):
         "refresh": "variance of the fresh noise between the averagings of one gradient, in that of the gradient's",
     }
     how = (
-        "Every party holds a model of its own. In every iteration it moves it by the gradient of its own rows, with noise, and sends "
-        "it to its neighbours; all average what they hold. Neighbours see every noisy step of a party; those far away see what many "
-        "averages have left of it."
+        "Every party holds a model of its own. In every iteration it moves it by the gradient of its own rows, with noise, and "
+        "sends it to its neighbours; all average what they hold. Neighbours see every noisy step of a party; those far away see "
+        "what many averages have left of it."
     )
     told = (
         "Each of the {n} parties ends with a model of its own, all nearly alike. One that passes it on counts as colluding with "
@@ -301,7 +308,8 @@ class GossipDescentRunning(Kind):
             )
         if self.task.held_out:
             raise Misfit(
-                ("task", "held_out"), f"{self.kind} counts no held-out rows, which takes a sum over all; give 0, or use masked-descent"
+                ("task", "held_out"),
+                f"{self.kind} counts no held-out rows, which takes a sum over all; give 0, or use masked-descent",
             )
         super().check()
         try:
@@ -327,11 +335,38 @@ class GossipDescentRunning(Kind):
             "how long a party takes for a gradient is not covered: the promise is about what is sent",
             "who has an answer of its own keeps it: whoever publishes its model counts as one of those who look",
         )
-        return replace(found, observers=Observers(roles=(f"any {who}",)), assumptions=(*found.assumptions, *said), factor=None)
+        return replace(
+            found, observers=Observers(roles=(f"any {who}",)), assumptions=(*found.assumptions, *said), factor=None
+        )
 
     def worst_epsilon(self, colluders: int, delta: float) -> float:
         protocol = self.protocol()
         return float(own_releases(protocol, protocol.iterations).epsilon(delta))
+
+    def further(self) -> tuple[str, ...]:
+        study, protocol = self.study, self.protocol()
+        if study.n > _FEW:
+            return ()
+        delta, each = study.privacy.delta, dict[int, float]()
+        amplified = math.isfinite(transcript_distance(protocol))
+        if not amplified:
+            if math.isinf(protocol.expansion):
+                return ()
+            found = max(in_real_numbers(protocol, [v]).worst_epsilon(delta) for v in range(study.n))
+            most = [in_real_numbers(protocol, [v]).epsilon(delta) for v in range(study.n)]
+            mean = float(np.nanmean(np.array(most)))
+            return (
+                f"{protocol.gossip_rounds} averagings after a gradient, and no fresh noise between them (refresh = 0): everybody "
+                f"learns as much as a neighbour, as far as anything is proved. In real arithmetic it would be epsilon "
+                f"{readable(found)} at most and {readable(mean)} on average over all pairs: NO promise, for rounding to a grid can reveal more.",
+            )
+        for v in range(study.n):
+            hops, epsilons = study.graph.distances([v]), accounted(protocol, (v,)).epsilon(delta)
+            for u in range(study.n):
+                if u != v:
+                    each[int(hops[u])] = max(each.get(int(hops[u]), 0.0), float(epsilons[u]))
+        told = [f"{hops} links away {readable(each[hops])}" for hops in sorted(each) if hops > 1]
+        return (f"A single party that is no neighbour learns less, at most: {', '.join(told)}.",) if told else ()
 
     def noise(self, parties: int) -> float:
         return float(self.settings.sigma)
@@ -349,7 +384,14 @@ class GossipDescentRunning(Kind):
 
         def steps() -> OwnSteps:
             return OwnSteps(
-                protocol, self.task, desk.rows, desk.identity.noise_secret, study.hash, attempt, roster, batch=protocol.batch
+                protocol,
+                self.task,
+                desk.rows,
+                desk.identity.noise_secret,
+                study.hash,
+                attempt,
+                roster,
+                batch=protocol.batch,
             )
 
         return GossipDescending(
@@ -378,9 +420,9 @@ class GossipDescentRunning(Kind):
         protocol = self.protocol()
         found = edge(protocol, self.task.dimension)
         warned = () if found >= LEAST_EDGE else (
-            f"noise will win: {protocol.n} parties and {self.task.dimension:,} numbers in the model: steps can lead {found:.2g} times "
-            f"as far as noise does, and below {LEAST_EDGE:g} little was learned on the tables tried. More parties, a larger epsilon or a "
-            "smaller model help, and so do masked sums (masked-descent), in which nobody sees a single party's noisy gradient",
+            f"noise will win: {protocol.n} parties and {self.task.dimension:,} numbers in the model: steps can lead {found:.2g} "
+            f"times as far as noise does, and below {LEAST_EDGE:g} little was learned on the tables tried. More parties, a larger epsilon "
+            "or a smaller model help, and so do masked sums (masked-descent), in which nobody sees a single party's noisy gradient",
         )  # fmt: skip
         return Outlook(found, found, warned)
 

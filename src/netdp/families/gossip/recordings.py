@@ -16,9 +16,9 @@ from netdp.families.gossip.peer import Rounds
 from netdp.families.gossip.protocol import InRounds, gossip_step, gossip_steps, gossip_weights
 from netdp.families.gossip.views import transcribe
 from netdp.numerics.arrays import FloatArray, IntArray
-from netdp.peers.messages import ItemKind
 from netdp.peers.descents import OwnSteps
 from netdp.peers.ledger.losses import accounted
+from netdp.peers.messages import ItemKind
 from netdp.peers.recordings.attacks import LinearRecording, finding, local_loss, numbers_of, shifted
 from netdp.peers.recordings.conformance import named
 from netdp.peers.recordings.kinds import Pair, RecordedKind, ended, said
@@ -168,7 +168,14 @@ class GossipDescentRecording(RecordedKind):
         out, keys = [], everybody(recording)
         for u in roster:
             steps = OwnSteps(
-                protocol, task, recording.rows[u], keys[u].noise_secret, study.hash, self._attempt, roster, batch=protocol.batch
+                protocol,
+                task,
+                recording.rows[u],
+                keys[u].noise_secret,
+                study.hash,
+                self._attempt,
+                roster,
+                batch=protocol.batch,
             )
             weights, state = gossip_weights(protocol, u), steps.start()
             for r in range(protocol.sends):
@@ -208,7 +215,8 @@ class GossipDescentRecording(RecordedKind):
         loss = accounted(protocol, view.observers)
         row = finding(
             study, name, view.observers, target, entry(loss.curve, target), loss.claim, shifted(mu, spread.count, delta, doubt),
-            f"opposite gradients in each of {len(own):,} noisy steps, told what the target had heard", local_loss(protocol, target, delta),
+            f"opposite gradients in each of {len(own):,} noisy steps, told what the target had heard",
+            local_loss(protocol, target, delta),
         )  # fmt: skip
         return [row], []
 

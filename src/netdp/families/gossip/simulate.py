@@ -267,8 +267,8 @@ class _Batches:
     def __init__(self, losses: Any, size: int, seed: int) -> None:
         if not hasattr(losses, "draw_batch"):
             raise InvalidValue(
-                f"batch={size} draws rows, and {type(losses).__name__} has none to draw from; give LogisticParties or ModelParties, "
-                "or leave batch out"
+                f"batch={size} draws rows, and {type(losses).__name__} has none to draw from; give LogisticParties or "
+                "ModelParties, or leave batch out"
             )
         root = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
         self._losses, self._size = losses, size

@@ -41,11 +41,11 @@ from netdp.privacy.observers import Observers
 from netdp.protocols.calibration import noise_for
 
 if TYPE_CHECKING:
-    from netdp.protocols.training import TrainingCost
     from netdp.families.masked.peer import Drawn
     from netdp.learn.planning import Outlook
     from netdp.peers.desk import Desk
     from netdp.peers.study.training import Training
+    from netdp.protocols.training import TrainingCost
 
 STEP, STATE = b"step", b"state"
 """The registers of what is published in an iteration, and of the state before it."""

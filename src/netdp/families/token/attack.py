@@ -28,9 +28,10 @@ from netdp.audit.samples import finite_law, laplace_law, laplace_share_law
 from netdp.families.token.path import PathSum
 from netdp.families.token.ring import RingHistogram, RingSum, SecretRingSum, ring_draw
 from netdp.families.token.steps import answer, walk_values
-from netdp.families.token.walk import KNOWN_ENDS, GraphWalkSum, WalkHistogram, WalkSum
+from netdp.families.token.walk import KNOWN_ENDS, GraphWalkSum, WalkDescent, WalkHistogram, WalkSum
 from netdp.mechanisms.coins import ALL
 from netdp.mechanisms.discrete_gaussian import Words
+from netdp.mechanisms.fine_gaussian import FineGaussian
 from netdp.numerics.arrays import BoolArray, FloatArray, IntArray
 from netdp.privacy.observers import Observers
 from netdp.protocols.simulation import Run, Values
@@ -83,6 +84,18 @@ def _laplace_hops(protocol: RingSum, shares: int) -> Sampler | None:
 
     name = "noise of hops with a whole one" if whole else "noise of hops with a share"
     return None if law is None else Sampler(name, law, draw, int(protocol.distance), most=100_000)
+
+
+@noises.register
+def _noise_of_models(protocol: WalkDescent) -> list[Sampler]:
+    if protocol.grid is None:
+        return []
+    each = _steps((Fraction(protocol.step) * Fraction(protocol.sigma)) ** 2, protocol.grid)
+    found = _gaussian("noise of every gradient", each, protocol.variance, protocol, FineGaussian)
+    if not protocol.closing_variance:
+        return found
+    closing = math.ceil(Fraction(protocol.closing) * each)
+    return found + _gaussian("noise before the release", closing, protocol.closing_variance, protocol, FineGaussian)
 
 
 @noises.register

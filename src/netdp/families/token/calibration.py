@@ -114,7 +114,7 @@ def calibrate_walk(
 
 def in_whole_numbers(protocol: WalkSum | WalkDescent) -> bool:
     """Whether tokens hold whole numbers."""
-    return isinstance(protocol, WalkSum) and protocol.grid is not None
+    return protocol.grid is not None
 
 
 @calibrations.register
@@ -127,6 +127,10 @@ def _calibrate_walk(
     adjacency: str = "replace",
     observers: Any = None,
 ) -> WalkSum | WalkDescent:
+    if isinstance(protocol, WalkDescent) and protocol.grid is not None and protocol.graph is not None:
+        raise Unsupported(
+            "WalkDescent with a graph and a grid: a study searches for its noise (netdp study new -p walk); leave grid=None here"
+        )
     if isinstance(protocol, WalkDescent) and protocol.graph is not None:
         return noise_on_graph(protocol, epsilon, delta, observers, colluders, adjacency=adjacency)
     if observers is not None:

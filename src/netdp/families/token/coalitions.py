@@ -200,6 +200,8 @@ def _walk(
     progress: Progress | None = None,
 ) -> Guarantee:
     n = protocol.n
+    if protocol.network is not None and isinstance(protocol, WalkDescent) and protocol.grid is not None:
+        return general(protocol, colluders, {"adjacency": adjacency}, progress)
     if protocol.network is not None:
         return _on_graph(protocol, colluders, adjacency, progress)
     members = heaviest(protocol, colluders)

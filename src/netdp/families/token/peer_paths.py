@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from netdp.families.token.views import TokenTranscript
-from netdp.families.token.walk import GraphWalkSum, WalkHistogram, WalkSum
+from netdp.families.token.walk import GraphWalkSum, WalkDescent, WalkHistogram, WalkSum
 from netdp.numerics.arrays import FloatArray
 from netdp.peers.hindsight import Hindsight
 
@@ -38,7 +38,7 @@ class PeerWalkLosses(Hindsight):
     transcript: TokenTranscript
     """By place in the roster."""
     epsilons: FloatArray | None
-    """(targets, observers) by place in the roster, nan on the diagonal; None for histograms and for many parties."""
+    """(targets, observers) by place in the roster, nan on the diagonal; None for histograms, models and many parties."""
     most_skipped: int
     """Parties that were away at one step, at most."""
     skips: int
@@ -72,7 +72,7 @@ class PeerWalkLosses(Hindsight):
 def walked_in(study: Study, outcomes: Mapping[str, Mapping[str, Any]]) -> PeerWalkLosses | None:
     """Where tokens went, from the outcomes that parties told; None if the study is no walk, or if a step is missing."""
     held = [told for told in outcomes.values() if told["ok"]]
-    if not held or not isinstance(study.protocol(), WalkSum | GraphWalkSum | WalkHistogram):
+    if not held or not isinstance(study.protocol(), WalkSum | GraphWalkSum | WalkHistogram | WalkDescent):
         return None
     attempt, names = held[0]["attempt"], held[0]["roster"]
     roster = tuple(study.index(name) for name in names)
@@ -87,7 +87,7 @@ def walked_in(study: Study, outcomes: Mapping[str, Mapping[str, Any]]) -> PeerWa
         return None
     transcript = TokenTranscript(len(roster), tuple(paths))
     epsilons = None
-    if not isinstance(protocol, WalkHistogram) and len(roster) <= MOST_PARTIES:
+    if isinstance(protocol, WalkSum | GraphWalkSum) and len(roster) <= MOST_PARTIES:
         from netdp.protocols.accounting import pairwise
 
         epsilons = np.asarray(pairwise(protocol, transcript=transcript).epsilon(study.privacy.delta))

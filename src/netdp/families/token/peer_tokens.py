@@ -112,6 +112,9 @@ class Load(ABC):
     def fits(self, token: IntArray, visits: int) -> bool:
         """Whether a token that so many visits have added to can hold these numbers."""
 
+    def check(self, row: IntArray) -> None:  # noqa: B027  most have nothing to compare
+        """Refuse what is here now if it is not what was written down."""
+
     @abstractmethod
     def total(self, released: list[IntArray], parties: int) -> FloatArray:
         """The sum over so many parties, estimated from all released tokens."""
@@ -284,6 +287,7 @@ class TokenWalk(Spread):
         self._notice(moment)
         if self._row is None:
             self._row = self._row_of()
+            self._load.check(self._row[1])
             self._recall(moves)
         self._hear(held, moves)
         self._begin(held)

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -14,13 +14,14 @@ from netdp.audit.samples import SampleLaw, laplace_law, laplace_share_law
 from netdp.families.token.ring import RingHistogram, RingSum, ring_steps
 from netdp.families.token.simulate import TokenRecord, period_of
 from netdp.families.token.steps import is_heap, walk_values
-from netdp.families.token.walk import GraphWalkSum, WalkSum
+from netdp.families.token.walk import GraphWalkSum, WalkDescent, WalkSum
 from netdp.numerics.arrays import FloatArray, IntArray
+from netdp.peers.descents import OwnSteps
 from netdp.peers.messages import ItemKind
 from netdp.peers.recordings.attacks import LinearRecording, numbers_of
 from netdp.peers.recordings.conformance import named
 from netdp.peers.recordings.kinds import RecordedKind, items_of, said
-from netdp.peers.recordings.noise import OpenedNoise
+from netdp.peers.recordings.noise import OpenedNoise, everybody
 from netdp.peers.recordings.recording import Recording, View
 
 
@@ -215,6 +216,37 @@ class HeapWalkRecording(RecordedKind):
 
     def conversation(self, attempt: int, roster: tuple[int, ...], problems: list[str]) -> str:
         return _walk_conversations(self.recording, attempt, roster, problems)
+
+
+class WalkDescentRecording(HeapWalkRecording):
+    """Models that walked from party to party."""
+
+    def noises(self) -> Iterator[OpenedNoise]:
+        """Of every stay of one visit, and of no longer one: in between a party tells nobody where it was."""
+        recording, study = self.recording, self.study
+        protocol, task = cast(WalkDescent, study.protocol()), cast(Any, study.task)
+        attempt = max(recording.rosters, default=1)
+        roster, keys = recording.rosters.get(attempt, ()), everybody(recording)
+        width = 8 * protocol.dimension
+        moved = {}
+        for one in recording.items:
+            key = one.item.key
+            if key.attempt == attempt and key.kind in (ItemKind.TOKEN, ItemKind.TOTAL):
+                place = divmod(key.index, protocol.steps) if key.kind == ItemKind.TOKEN else (key.index, protocol.steps)
+                moved[place] = (key.author, numbers_of(one.item.body[:width]))
+        parts: dict[int, OwnSteps] = {}
+        for (k, t), (u, after) in sorted(moved.items()):
+            closing = protocol.closing_variance if t == protocol.steps else 0
+            if t > 1 and (k, t - 1) not in moved:
+                continue
+            if u not in parts:
+                parts[u] = OwnSteps(
+                    protocol, task, recording.rows[u], keys[u].noise_secret, study.hash, attempt, roster, batch=protocol.batch
+                )
+            before = np.zeros(protocol.dimension, dtype=np.int64) if t == 1 else moved[k, t - 1][1]
+            state = parts[u].start() + before
+            left = after - before + parts[u].gradient(state, k, t - 1)
+            yield OpenedNoise(u, left, protocol.variance + closing, 1 + bool(closing))
 
 
 class WalkRecording(HeapWalkRecording):

@@ -16,8 +16,10 @@ hides which. Give `train_walk` the same protocol with that σ.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+import math
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -25,10 +27,14 @@ from netdp.engines.maps import map_items
 from netdp.errors import InvalidValue, Unsupported
 from netdp.families.token.ring import RingDescent
 from netdp.families.token.simulate import walk_path
+from netdp.families.token.steps import visited
 from netdp.families.token.walk import WalkDescent
+from netdp.mechanisms.discrete_gaussian import words_from
+from netdp.mechanisms.fine_gaussian import FineGaussian
 from netdp.models.parties import LogisticParties, ModelParties, Rows, accuracy, loss
 from netdp.numerics.arrays import FloatArray, IntArray
 from netdp.numerics.checks import between, count
+from netdp.protocols.grid import Draw
 from netdp.protocols.simulation import trainers
 
 AFTER_CAP = ("noise", "nothing")
@@ -96,6 +102,8 @@ def train_walk(
     if after_cap not in AFTER_CAP:
         raise InvalidValue(f"unknown after_cap {after_cap!r}; choose one of {', '.join(AFTER_CAP)}")
     walks = [draws(protocol, seed, token) for token in range(protocol.tokens)]
+    if protocol.grid is not None or protocol.batch is not None:
+        return _visit_by_visit(protocol, data, walks, watch_every, test)
     cap = -1 if protocol.contributions is None else protocol.contributions
     return _train(protocol, data, walks, cap, after_cap == "nothing", protocol.closing, watch_every, test)
 
@@ -258,6 +266,55 @@ def check_step(protocol: WalkDescent | RingDescent, data: LogisticParties | Mode
         raise InvalidValue(
             f"step {protocol.step!r} is too long for these rows: {longest}, or state expansion={needed:.4g} in the protocol"
         )
+
+
+def _visit_by_visit(
+    protocol: WalkDescent,
+    data: LogisticParties | ModelParties,
+    walks: list[tuple[IntArray, np.random.Generator]],
+    watch_every: int | None,
+    test: Rows | None,
+) -> WalkTrained:
+    """In whole numbers as peers add them up (noise from NumPy's words), or of a few rows at a time."""
+    if not isinstance(data, ModelParties):
+        raise InvalidValue(
+            "a walk in whole numbers, or of batches, is run on ModelParties(model, Xs, ys); LogisticParties are for real numbers and "
+            "all rows"
+        )
+    if protocol.contributions is not None or protocol.radius is not None or watch_every is not None or test is not None:
+        raise Unsupported(
+            "contributions, radius, watch_every and test: of a walk in whole numbers, or of batches, the released models are all there "
+            "is; leave them out"
+        )
+    used, released = np.zeros(data.n, dtype=np.int64), []
+    for path, noises in walks:
+        drawn, rows = discrete(noises), np.random.default_rng(noises.integers(2**63))
+        start = starting_model(data)
+        state: Any = start if protocol.grid is None else protocol.start(start)
+        for u in path.tolist():
+            own = data if protocol.batch is None else data.draw_batch(protocol.batch, rows)
+            used[u] += 1
+            if protocol.grid is None:
+                noise = protocol.sigma * noises.standard_normal(data.d)
+                state = state - protocol.step * (own.gradient(state, u, protocol.clip) + noise)
+                continue
+            steps = protocol.in_steps(own.gradient(protocol.model(state), u, protocol.clip))
+            state = visited(state, -steps, drawn(protocol.variance, data.d))
+        if protocol.grid is not None:
+            if protocol.closing_variance:
+                state = visited(state, np.zeros_like(state), drawn(protocol.closing_variance, data.d))
+            state = protocol.model(state)
+        elif protocol.closing:
+            state = state + protocol.step * protocol.sigma * math.sqrt(protocol.closing) * noises.standard_normal(data.d)
+        released.append(state)
+    models, nothing = np.array(released), np.zeros(0)
+    return WalkTrained(models.mean(axis=0), used, np.zeros(0, dtype=np.int64), nothing, nothing, models)
+
+
+def discrete(noises: np.random.Generator) -> Draw:
+    """Discrete Gaussians of any parameter, from NumPy's words: for simulation."""
+    words = words_from(noises)
+    return lambda variance, size: FineGaussian(variance).sample((size,), words)
 
 
 @trainers.register

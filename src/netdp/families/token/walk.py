@@ -29,6 +29,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
 
@@ -40,9 +41,10 @@ from netdp.families.token.ring import GradientSteps, Responses
 from netdp.graphs.convert import as_graph, is_networkx
 from netdp.graphs.graph import Graph
 from netdp.graphs.transitions import WALKS, Transition, transition_matrix
-from netdp.numerics.arrays import FloatArray
+from netdp.numerics.arrays import UNIT, FloatArray
 from netdp.numerics.checks import count, positive, scale, share_or_switch
 from netdp.protocols.base import OnGraph, Protocol
+from netdp.protocols.descents import WholeSteps
 from netdp.protocols.grid import checked_law
 
 KNOWN_ENDS = {"hidden": 0, "receiver-known": 1, "known": 2}
@@ -305,7 +307,7 @@ class WalkHistogram(Responses, _Walk):
 
 
 @dataclass(frozen=True)
-class WalkDescent(GradientSteps, _Walk):
+class WalkDescent(WholeSteps, GradientSteps, _Walk):
     """Projected noisy SGD along random walks, on the complete graph or on any: θ ← Π(θ − η(g_u(θ) + Z)), Z ~ N(0, σ²I).
 
     Parameters
@@ -328,6 +330,10 @@ class WalkDescent(GradientSteps, _Walk):
     closing : on a graph, the last holder of each token adds noise of variance closing·(ησ)² to the model before the release:
         the last contributions have little cover otherwise. True means n, as much as n more steps would bring.
     weights : on the complete graph, as for `WalkSum`: losses are then averaged with these weights.
+    batch : so many rows of a user, drawn anew, make a gradient; None: all of them.
+    grid : None for real numbers; or a power of two: tokens then hold whole numbers of steps of it, as on real peers
+        (`netdp.protocols.descents.wire_grid` proposes one). No radius then.
+    dimension : how many numbers a model has, at most. On a grid every one of them is rounded.
 
     >>> WalkDescent(2000, steps=20_000, sigma=1.0, step=0.05, clip=0.4).sensitivity
     0.8
@@ -351,18 +357,51 @@ class WalkDescent(GradientSteps, _Walk):
     walk: str | Transition = "metropolis"
     closing: float = False
     weights: tuple[float, ...] | None = None
+    batch: int | None = None
+    grid: float | None = None
+    dimension: int = 1
 
     def __post_init__(self) -> None:
         self._settle()
         self._set(tokens=count("tokens", self.tokens), closing=share_or_switch("closing", self.closing, float(self.n)))
+        if self.batch is not None:
+            self._set(batch=count("batch", self.batch))
         if self.closing and self.graph is None:
             raise InvalidValue("closing noise is for walks on a graph; on the complete graph leave closing=False")
         self._settle_gradients()
+        if self.grid is not None and self.radius is not None:
+            raise InvalidValue(
+                f"radius={self.radius:g} on a grid: projecting whole numbers is not proved; give None, or grid=None for real numbers"
+            )
+        self._settle_grid(self.steps, self.steps)
+
+    @property
+    def visits(self) -> int:
+        """How many gradients the tokens collect, all together."""
+        return self.tokens * self.steps
+
+    @property
+    def closing_variance(self) -> int:
+        """On a grid: the parameter of the closing noise, in squared steps, rounded up; 0 if there is none."""
+        return math.ceil(Fraction(self.closing) * self.variance)
+
+    @property
+    def other_variance(self) -> float:
+        return float(self.closing_variance)
+
+    @property
+    def in_real_numbers(self) -> WalkDescent:
+        """The same on no grid, with noise no larger and gradients that may be as far apart as rounded ones."""
+        below = math.sqrt(self.variance) * (self.unit / self.step) * (1 - 4 * UNIT)
+        longest = self.reach * (self.unit / self.step) * (1 + 4 * UNIT)
+        return self.replace(grid=None, sigma=below, clip=longest)
 
     def describe(self) -> str:
         return (
             f"{self._where()}{self.n:,} users; {self._walkers('model')} {self.steps:,} steps at random, a noisy gradient "
             f"step at each: σ={self.sigma:g} step={self.step:g} clip={self.clip:g}, {self._channel()}{self._drawn()}"
+            f"{f', {self.batch} rows each' if self.batch is not None else ''}"
+            f"{f'; whole numbers on a grid of {self.grid:g}' if self.grid is not None else ''}"
         )
 
 

@@ -70,7 +70,7 @@ def facts(study: Study, known: Losses | None = None) -> dict[str, Any]:
         "who": {str(size): study.running.who(size + study.running.has_curator) for size in at},
         "claim": planned.claim.value if planned is not None else None,
         "assumptions": list(planned.assumptions) if planned is not None else [],
-        "notes": notes,
+        "notes": [*notes, *study.running.further()],
         "attempts": terms.attempts,
         "absent": terms.absent,
         "goes_on": study.running.goes_on,

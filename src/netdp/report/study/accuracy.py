@@ -99,8 +99,8 @@ COMPANY: dict[str, Company] = {
     ),
     "gossip-descent": Company(
         "malicious",
-        "The same ε, against any number of them: local privacy of every noisy gradient, whatever models the coalition makes a party "
-        "compute at. What parties further away learn less than that is about curious ones.",
+        "The same ε, against any number of them: local privacy of every noisy gradient, whatever models the coalition makes a "
+        "party compute at. What parties further away learn less than that is about curious ones.",
         "A state can be any number in proportion: one malicious party moves all models. Who stops sending ends the training.",
     ),
     "ring-sum": Company(
@@ -121,6 +121,12 @@ COMPANY: dict[str, Company] = {
         "malicious "
         "coalition sees single contributions, each with the noise of its visit.",
         "A holder can replace what it holds; numbers that cannot be are refused.",
+    ),
+    "walk-descent": Company(
+        "curious",
+        "Not the study's ε. A malicious holder sends the token where it likes; up to a bounded number of visits a malicious coalition "
+        "sees single gradients, at models of its choice, each with the noise of its visit.",
+        "A holder can replace the model by any other; steps of honest parties pull it back as far as they come after.",
     ),
     "walk-histogram": Company(
         "curious",

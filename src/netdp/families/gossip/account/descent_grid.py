@@ -43,8 +43,8 @@ _GREEDY = 1.5
 _LEVELS, _POINTS = 24, 96
 
 _LOCAL_ONLY = (
-    "on this grid only local DP is claimed, of all noisy gradients of a party, whatever the others do: {why}; the smaller, amplified "
-    "figure holds in real arithmetic only (account(protocol.in_real_numbers, observers))"
+    "on this grid only local DP is claimed, of all noisy gradients of a party, whatever the others do: {why}; the smaller, "
+    "amplified figure holds in real arithmetic only (account(protocol.in_real_numbers, observers))"
 )
 
 
@@ -92,13 +92,11 @@ def energy(protocol: GossipDescent, observers: tuple[int, ...], progress: Progre
     later = protocol.fresh_variance / protocol.variance
     zero = np.zeros(n)
     never, greedy = (zero, np.zeros((n, n))), (zero, np.zeros((n, n)))
-    done = 0
-    for _ in range(protocol.iterations):
+    for done in range(1, protocol.iterations + 1):
         for k in range(protocol.gossip_rounds):
             variance = later if k else 1.0
             never = _sent(never, k, unit, near, W, variance, protocol.expansion, hidden, eager=0.0)
             greedy = _sent(greedy, k, unit, near, W, variance, protocol.expansion, hidden, eager=_GREEDY)
-        done += 1
         if progress is not None:
             progress(done, protocol.iterations)
     margin = 1 + 8 * UNIT * (n + 8) * (protocol.sends + 1)
@@ -127,7 +125,7 @@ def _sent(
         shown, everything = squares[near].sum(axis=0) / variance, squares.sum(axis=0) / variance
         reveal = (everything <= eager * shown) if eager else np.zeros(len(shown), dtype=bool)
         left = np.where(reveal, 0.0, np.where(near[:, None], 0.0, apart))
-        mixed = W @ left  # type: ignore[operator]
+        mixed = W @ left
     return paid + np.where(reveal, everything, shown), np.where(hidden[:, None], mixed, 0.0)
 
 
@@ -217,8 +215,8 @@ def assumptions(protocol: GossipDescent, apart: float, *, far: bool = False) -> 
     ]
     if protocol.gossip_rounds > 1:
         lines.append(
-            f"every send but the first of an iteration brings a fresh discrete Gaussian of parameter {protocol.fresh_variance} squared "
-            "steps, drawn in the same way; states are mixed with the fractions of the gossip matrix and rounded exactly"
+            f"every send but the first of an iteration brings a fresh discrete Gaussian of parameter {protocol.fresh_variance} "
+            "squared steps, drawn in the same way; states are mixed with the fractions of the gossip matrix and rounded exactly"
         )
     lines.append("next to an observer local DP is claimed, which holds whatever the others do")
     return tuple(lines)
@@ -245,8 +243,8 @@ def against_any(protocol: GossipDescent, colluders: int) -> Guarantee:
         claim=Claim.UPPER,
         assumptions=(
             *grid_assumptions(protocol, math.inf),
-            "somebody's neighbour sees all its noisy gradients: what is promised is local DP, whatever the others do; who is further "
-            "away learns less (account(protocol, observers))",
+            "somebody's neighbour sees all its noisy gradients: what is promised is local DP, whatever the others do; who is "
+            "further away learns less (account(protocol, observers))",
         ),
         references=REFERENCES,
         factor=np.ones(protocol.n),
@@ -262,9 +260,7 @@ def locally(protocol: GossipDescent) -> Guarantee:
 def by_a_curator(protocol: GossipDescent) -> Guarantee:
     """A curator whom everybody trusts publishes the sums of all noisy gradients."""
     release = Release(protocol.variance, protocol.n, 2 * protocol.reach, protocol.dimension)
-    words = (
-        "a curator that everybody trusts sees all gradients, and only their sums with everybody's noise, on the grid, are seen"
-    )
+    words = "a curator that everybody trusts sees all gradients, and only their sums with everybody's noise, on the grid, are seen"
     return said(releases_curve([release] * protocol.iterations), words, factor=1.0 / protocol.n)
 
 
@@ -280,4 +276,3 @@ def _in_real_arithmetic(protocol: GossipDescent, observers: int | str | Iterable
         claim=Claim.ESTIMATE,
         errata=("this figure is of real numbers; rounding to a grid can reveal more, so it is NOT a bound for a wire",),
     )
-

@@ -23,6 +23,7 @@ from netdp.families.token.account.walk import (
 from netdp.families.token.account.weights import by_own_weight
 from netdp.families.token.path import PathSum
 from netdp.families.token.ring import RingDescent, RingHistogram, RingSum, SecretRingSum
+from netdp.families.token.account.descent_grid import walk_distance, with_distance
 from netdp.families.token.walk import GraphWalkSum, WalkDescent, WalkHistogram, WalkSum
 from netdp.numerics.arrays import UNIT
 from netdp.privacy.curves import GaussianCurve, SharedCurve
@@ -82,6 +83,8 @@ def _curator_ring(protocol: RingSum) -> Guarantee:
 
 @local.register
 def _local_walk(protocol: WalkSum | WalkDescent) -> Guarantee:
+    if isinstance(protocol, WalkDescent) and protocol.grid is not None:
+        return _with_distance(protocol, _local_walk(protocol.in_real_numbers))
     if isinstance(protocol, WalkDescent) and protocol.graph is not None:
         return said(visits_profile(protocol, summed=False), _LOCAL)
     if isinstance(protocol, WalkSum) and protocol.grid is not None:
@@ -189,12 +192,20 @@ def _curator_sum(protocol: WalkSum) -> Guarantee:
 
 @curator.register
 def _curator_descent(protocol: WalkDescent) -> Guarantee:
+    if protocol.grid is not None:
+        return _with_distance(protocol, _curator_descent(protocol.in_real_numbers))
     if protocol.graph is not None:
         return said(visits_profile(protocol, summed=True), _ALONE.format("the models as they are released"))
     mu = protocol.sensitivity / protocol.sigma
     every = "a trusted curator draws users in secret and publishes every noisy iterate"
     shift, steps = Shift(mu, mu), protocol.steps * protocol.tokens
     return said(by_own_weight(protocol, lambda own: compose_events([Event(block(shift, own, 1), steps)])), every)
+
+
+def _with_distance(protocol: WalkDescent, loss: Guarantee) -> Guarantee:
+    """The same with noise in whole numbers."""
+    assert isinstance(loss.curve, ProfileCurve)
+    return dataclasses.replace(loss, curve=with_distance(loss.curve, walk_distance(protocol)), claim=Claim.UPPER)
 
 
 @local.register

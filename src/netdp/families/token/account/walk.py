@@ -124,6 +124,17 @@ def _descent(
     statement: str = "profile",
     progress: Any = None,
 ) -> Guarantee:
+    if protocol.grid is not None:
+        from netdp.families.token.account.descent_grid import on_its_grid
+
+        if _renyi(statement) or adjacency != Adjacency.REPLACE:
+            raise Unsupported(
+                f"a walk on a grid is accounted for as δ(ε) under 'replace', got statement={statement!r}, adjacency={adjacency!r}; "
+                "leave these out, or leave grid=None"
+            )
+        if protocol.weights is not None:
+            raise Unsupported("weights on a grid: users drawn unequally are accounted for in real numbers only; leave one out")
+        return on_its_grid(protocol, _descent(protocol.in_real_numbers, observers, progress=progress))
     if protocol.graph is not None:
         _no_renyi_on_graphs(statement)
         from netdp.families.token.account.graph_walk import descent_on_graph
