@@ -52,6 +52,14 @@ def test_the_page_says_what_the_findings_hold(quick):
     assert linear < 0.7
     assert reacting > 10
     assert round(least, 2) == 0.98
+    (gain,) = (found.certified for found in result.findings if found.what.startswith("accuracy that the best noise"))
+    (at_best,) = re.findall(r"at best (−?[\d.]+) ±", PAGE)
+    assert abs(float(at_best.replace("−", "-")) - gain) < 0.002
+    (sampling,) = (table for table in result.tables if table.title.startswith("Beside secret"))
+    _, _, everywhere, last, secret, full = np.array(sampling.rows).T
+    assert (full < last).all()
+    assert (last < secret).all()
+    assert (everywhere < secret).tolist() == [False, True, True]
     assert re.search(r"below 0\.7 .* more than ten times .* 0\.98", " ".join(PAGE.split()))
 
 

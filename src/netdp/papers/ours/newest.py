@@ -203,13 +203,13 @@ def run_guarantees(size: Size, work: Work) -> Result:
         findings=findings,
         panels=(
             Panel(
-                "A star of 18: one leaf about another, quadratic losses",
+                "A star of 18, quadratic losses: leaf about leaf",
                 "iterations T",
                 "μ² in Δ²/σ²",
                 (
                     Series("local DP", growing, growing, FigureKind.LOCAL),
                     Series("certified", growing, drawn[2], FigureKind.CERTIFIED),
-                    Series("exact, at least", growing, drawn[1], FigureKind.MEASURED),
+                    Series("exact, at least", growing, drawn[1], FigureKind.OTHER),
                     Series("2026 printed", growing, drawn[0], FigureKind.PUBLISHED),
                 ),
                 log_y=True,
@@ -460,8 +460,8 @@ def run_noise(size: Size, work: Work) -> Result:
         findings=findings,
         panels=(
             Panel(
-                "Noise of the last of 64 models, a record in every b-th iteration",
-                "b",
+                "Noise of the last of 64 models",
+                "b: a record takes part in every b-th iteration",
                 "deviation in Δ/μ",
                 tuple(
                     Series(label, [row[0] for row in batches], [row[k] for row in batches], kind)
