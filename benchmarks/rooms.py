@@ -118,7 +118,7 @@ def contribution(folder: Path, identities: list[Identity], times: list[int]) -> 
     times.append(len(times))
     draft = Study.plan(
         f"study {len(times)}", Task(kind="mean", column="x", bounds=(0, 10)), NAMES,
-        graph="ring:5", epsilon=1.0, delta=1e-6, colluders=1,
+        graph="ring:5", epsilon=1.0, delta=1e-6, colluders=1, threshold=0,
     )  # fmt: skip
     addresses = [f"127.0.0.1:{7001 + u}" for u in range(len(NAMES))]
     study = draft.complete([one.card for one in identities], addresses, nonce=f"{len(times):032}")

@@ -16,6 +16,7 @@ from netdp import graphs
 from netdp.audit import SIMULATOR, Verdict, audit_pair, look
 from netdp.families.gossip.simulate import MessageTap, mix
 from netdp.families.gossip.views import transcribe
+from netdp.families.masked import protocol as masked_protocol
 from netdp.families.masked import simulate as simulated
 from netdp.families.masked.protocol import reduced
 from netdp.mechanisms.discrete_gaussian import DiscreteGaussian
@@ -119,7 +120,7 @@ def noise_on_a_coarser_grid(protocol, values, seed, normal, record):
             return 2 * simulated_draw(-(-self.variance // 4)).sample(shape, words)
 
     simulated_draw = DiscreteGaussian
-    with mock.patch.object(simulated, "DiscreteGaussian", Doubled):
+    with mock.patch.object(masked_protocol, "DiscreteGaussian", Doubled):
         return SIMULATOR(protocol, values, seed, normal, record)
 
 

@@ -353,7 +353,7 @@ def sum_loss(protocol: MaskedSum) -> dict[str, Any]:
     >>> sum_loss(MaskedSum(graphs.ring(4), sigma=1.0))
     {'kind': 'masked-sum', 'share': 1048576, 'distance': 1024, 'dimension': 1}
     >>> sum_loss(MaskedSum(graphs.ring(4), sigma=1.0, law="laplace"))
-    {'kind': 'masked-sum', 'law': 'laplace', 'rate': [65536, 82191753], 'parts': 3, 'distance': 1024, 'dimension': 1}
+    {'kind': 'masked-sum', 'law': 'laplace', 'rate': [8192, 10273905], 'parts': 3, 'distance': 1024, 'dimension': 1}
     """
     if protocol.mask_graph is not None:
         raise Unsupported(

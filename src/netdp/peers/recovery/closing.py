@@ -82,7 +82,7 @@ def answer_digest(study: bytes, attempt: int, members: Roster, total: FloatArray
     """What those who hold an answer sign: the study, the attempt, whose contributions are in it, and the total.
 
     >>> answer_digest(b"s" * 32, 1, (0, 1), np.array([2.5])).hex()[:16]
-    '6a8d1d5ee5a53cb5'
+    'ff7165221df59248'
     """
     where = study + attempt.to_bytes(8, "big") + len(members).to_bytes(8, "big") + roster_body(members)
     return hashlib.sha256(b"netdp answer 1\0" + where + np.asarray(total, dtype="<f8").tobytes()).digest()

@@ -69,6 +69,10 @@ _RULES: tuple[tuple[str, str, str], ...] = (
      "takes is "
      "covered by nobody."),
     (r"a coin of its owner puts every row", CODE, "One coin per row and attempt, from the party's secret."),
+    (r"contributes at most once, under keys and seeds", CODE,
+     "One's own peer: all that it says is durable before it leaves and is said once, shares are checked when they come, two phases "
+     "of a ballot lock one set, and with the reveal the secrets are erased from the store. That no more pool than the study says is "
+     "nobody's to enforce: whoever signs must believe it."),
     (r"publishes (at most|once)", CODE,
      "One transaction writes the contribution and its cost; the database refuses a second one; pads and noise are bound to "
      "study, "
@@ -88,6 +92,12 @@ _RULES: tuple[tuple[str, str, str], ...] = (
      "to who "
      "lacks the "
      "key."),
+    (r"^a pad, and the second mask", BELIEF,
+     "X25519, shares over a group of prime order, HKDF-SHA256, ChaCha20 and Ed25519, believed to be what they are held to be; what "
+     "is revealed follows from the sealed set, and is revealed once."),
+    (r"own share of Laplace noise", BELIEF,
+     "An exact sampler in whole numbers on words of ChaCha20 under a key that is fresh, random and erased; these are believed to "
+     "look random to who lacks the key."),
     (r"^a pad is uniform", BELIEF,
      "X25519, HKDF-SHA256 and ChaCha20, believed to be what they are held to be; no message carries a pad and none is "
      "written down."),

@@ -3,15 +3,19 @@
 
 // what a message does, from what moves numbers to mere talk; of a frame with several the first of these counts
 export const KINDS = [
-  "token", "bundle", "step", "state", "contribution", "total",
+  "token", "bundle", "step", "state", "contribution", "total", "reveal", "dealing",
+  "proof", "complaint", "defence", "answer", "commit", "prepare", "keys",
   "accept", "offer", "vote", "fallback", "through", "done", "hello", "announce", "pull", "remark",
 ];
-const PAYLOAD = 6;
+const PAYLOAD = 8;
 const RANK = new Map(KINDS.map((kind, place) => [kind, place]));
 
 export const WORDS = {
   token: "tokens", bundle: "bundles of sealed reports", step: "steps of the training", state: "states",
-  contribution: "contributions", total: "totals", accept: "offers accepted", offer: "offers", vote: "votes",
+  contribution: "contributions", total: "totals", reveal: "shares that open the sum", dealing: "sealed shares of secrets",
+  proof: "proofs that somebody lied", complaint: "complaints of a share", defence: "shares shown after a complaint",
+  answer: "signatures of the answer", commit: "commits of the ballot", prepare: "votes of the ballot", keys: "fresh keys",
+  accept: "offers accepted", offer: "offers", vote: "votes",
   fallback: "calls for help", through: "“I am through”", done: "“I hold the answer”", hello: "greetings",
   announce: "announcements", pull: "requests", remark: "remarks",
 };
