@@ -6,6 +6,9 @@
     them; USS: pages of its own), and of one peer that runs alone (RSS)
 (c) seconds of a masked sum of 1, 10⁴ and 10⁶ numbers among 10, 50 and 200 peers on a random 6-regular graph: from when all
     listen to the last answer, and the round itself, from the first sealed roster to the last answer
+(d) one number among 10, 50 and 200 peers: the one attempt that survives the loss of parties beside the attempts of before, which
+    a party that goes away spoils (`threshold=0`), alternating in one run. Seconds from when all listen to the last answer,
+    processor seconds and bytes that a party has sent by then; medians, and the ratios of each pair of runs
 
 The error at equal certified privacy is case (a) of benchmarks/masked.py.
 
@@ -259,7 +262,7 @@ def hops() -> str:
 # ── memory ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def draft(n: int, numbers: int, spread: str = "flood") -> Any:
+def draft(n: int, numbers: int, spread: str = "flood", **options: Any) -> Any:
     """A masked mean of one number, or a histogram of many, among n parties on a random 6-regular graph."""
     from netdp import graphs
     from netdp.families.masked.protocol import MaskedSum
@@ -274,7 +277,7 @@ def draft(n: int, numbers: int, spread: str = "flood") -> Any:
         task = Task(kind="histogram", column="x", bounds=(0.0, 1.0), bins=numbers)
     common: dict[str, Any] = {"graph": graph, "delta": 1e-6, "colluders": max(1, n // 10), "timing": timing}
     if numbers <= 10**5:
-        return Study.plan("benchmark", task, names, epsilon=1.0, spread=spread, **common)
+        return Study.plan("benchmark", task, names, epsilon=1.0, spread=spread, **common, **options)
     # the grid that planning would choose is too fine for so many numbers: state a coarser one
     made = graphs.parse(graph)
     p = MaskedSum(made, sigma=1.0, grid=2.0**-17, sensitivity=task.sensitivity, dimension=numbers, spread=spread)
@@ -373,6 +376,7 @@ def timed_party(home: str, study: str, data: str, events: Any, record: str | Non
     """A party's process that tells when it listens, when its roster is sealed and when it answers, and its CPU seconds."""
     from netdp.peers import launch as module
     from netdp.peers.desk import Desk
+    from netdp.peers.peer import Peer
 
     when: dict[str, float] = {}
     spread, dumps = Desk.spread, json.dumps
@@ -388,12 +392,17 @@ def timed_party(home: str, study: str, data: str, events: Any, record: str | Non
             for event in ("listening", "outcome"):
                 if event not in when and told.startswith(f'{{"event": "{event}"'.encode()):
                     when[event], when[f"{event} cpu"] = time.monotonic(), time.process_time()
-                    when[f"{event} thread"] = time.thread_time()
                     if event == "outcome":
                         events.send_bytes(dumps({"event": "note", "text": "when " + dumps(when)}).encode())
             events.send_bytes(told)
 
-    Desk.spread = sealed  # type: ignore[method-assign]
+    conclude = Peer._conclude
+
+    def concluded(self: Peer, outcome: Any) -> dict[str, Any]:
+        when["sent"] = self.meter.bytes["out"]
+        return conclude(self, outcome)
+
+    Desk.spread, Peer._conclude = sealed, concluded  # type: ignore[method-assign]
     module.party_process(home, study, data, Noting(), record)  # type: ignore[arg-type]
 
 
@@ -454,7 +463,52 @@ def rounds() -> str:
     return "\n    ".join(["", *lines])
 
 
-CASES = {"a": hops, "b": memory, "c": rounds}
+def one_run(n: int, threshold: int | None) -> tuple[float, float, float]:
+    """Seconds from all listening to the last answer; processor seconds, and bytes sent, of a party in the middle."""
+    from netdp.peers.launch import up
+
+    with folder() as place:
+        study, path, files = settled(draft(n, 1, threshold=threshold), place)
+        watch = _until(time.monotonic() + LONGEST_PAIR)
+        result = up(study, path, files, place, restart=False, target=timed_party, watch=watch)
+    if not result.ok:
+        raise RuntimeError(f"{n} peers came to no common answer: {list(result.gone.values())[:2]} {result.notes[-2:]}")
+    found = [json.loads(note.split("when ")[1]) for note in result.notes if "when " in note]
+    took = max(one["outcome"] for one in found) - max(one["listening"] for one in found)
+    cpu = statistics.median(one["outcome cpu"] - one["listening cpu"] for one in found)
+    return took, cpu, statistics.median(one["sent"] for one in found)
+
+
+LONGEST_PAIR = 300.0
+
+PAIRS = size({10: 5, 50: 3, 200: 1}, quick={4: 1})
+"""How many peers, and how often both ways are run."""
+
+
+def survival() -> str:
+    lines = [
+        "peers  threshold   seconds  CPU s a peer  CPU s in all   KB a peer   KB a link, both ways        (one attempt / attempts)"
+    ]
+    for n, repeats in PAIRS.items():
+        pairs, links = [], draft(n, 1).graph.m
+        try:
+            for _ in range(repeats):
+                pairs.append((one_run(n, 0), one_run(n, None)))
+        except (TimeoutError, RuntimeError) as problem:
+            lines.append(f"{n:5}  {problem}   {load()}")
+            continue
+        for name, column in (("none", 0), (str(draft(n, 1).running.threshold), 1)):
+            took, cpu, sent = (statistics.median(pair[column][k] for pair in pairs) for k in range(3))
+            lines.append(
+                f"{n:5}{name:>11}{took:10.2f}{cpu:14.3f}{n * cpu:14.1f}{sent / 1e3:12.0f}{n * sent / links / 1e3:14.0f}"
+            )
+        took, cpu, sent = (statistics.median(one[k] / old[k] for old, one in pairs) for k in range(3))
+        lines.append(f"{n:5}{'ratio':>11}{took:10.1f}{cpu:14.1f}{cpu:14.1f}{sent:12.1f}{sent:14.1f}   {load()}")
+        print("\n".join("    " + line for line in lines[-3:]), file=sys.stderr, flush=True)
+    return "\n    ".join(["", *lines])
+
+
+CASES = {"a": hops, "b": memory, "c": rounds, "d": survival}
 
 if __name__ == "__main__":
     run_cases(__file__, __doc__, CASES, warm)

@@ -30,20 +30,20 @@ def main() -> None:
 
     console = Console(highlight=False, width=max(110, Console().width))
     draft = Study.read(CLINICS / "study.toml")
-    task, terms, n = draft.task, draft.privacy, draft.n
+    task, terms, n, degree = draft.task, draft.privacy, draft.n, int(draft.graph.degrees[0])
     console.print(
         f"[bold]{n} clinics want the mean waiting time of all their patients. None shows its records to anybody.[/bold]\n"
         f"Here each clinic is a process of its own, with its own keys, data and ledger, and encrypted links to\n"
-        f"{int(draft.graph.degrees[0])} others. Each publishes two numbers with its share of the noise, under one-time masks that only the\n"
+        f"{degree} others. Each publishes two numbers with its share of the noise, under one-time masks that only the\n"
         f"sum can be freed of. In the middle of it one clinic, {MORTAL}, is killed (kill -9) and does not come back.\n"
     )
     with tempfile.TemporaryDirectory(prefix="netdp-demo-") as folder:
         study_file, data = CLINICS / "study.toml", CLINICS / "waits.csv"
         result = run_study(study_file, data, Path(folder), restart=False, watch=watch, target=clinic)
         watch(None)
+        if not result.ok or result.answer is None:
+            raise SystemExit(no_answer(result))
         ledgers = sum(is_in_ledger(Path(folder) / name, result.study) for name in result.study.names)
-    if not result.ok or result.answer is None:
-        raise SystemExit(no_answer(result))
     told, study = result.to_dict(), result.study
 
     k, delta = terms.colluders, terms.delta
@@ -72,16 +72,18 @@ def main() -> None:
     mean, gain = result.answer["value"], best["local DP"]["times"] / best["this study"]["times"]
     enough, whole = study.running.threshold, study.running.shares
     price = best["this study"]["times"]
+    claim, signed, left = told["guarantee"]["claim"], len(result.signatures), len(result.answered)
+    fate, go = result.gone.get(MORTAL, "alive"), terms.absent
     console.print(
-        f"\nε is about one patient's record, certified (claim: {told['guarantee']['claim']}); the error is predicted, root mean square. Each of\n"
+        f"\nε is about one patient's record, certified (claim: {claim}); the error is predicted, root mean square. Each of\n"
         f"the three ways has the law of noise that is best for it: for one mean Laplace, not Gaussian noise.\n"
-        f"The masked sum is {gain:.1f} times as accurate as local DP: √{whole}, as {whole} shares make up the noise of one curator.\n"
-        f"Its error is {price:.2f} times the best curator's: the price of {k} clinics that may collude and {terms.absent} that may go.\n\n"
+        f"The masked sum is {gain:.1f} times as accurate as local DP: √{whole}, as {whole} shares make up one curator's noise.\n"
+        f"Its error is {price:.2f} times the best curator's: the price of {k} clinics that may collude and {go} that may go.\n\n"
         f"{RUN}mean {mean:.2f} minutes. The truth, which only this demo knows, is {truth:.2f}; off by {abs(mean - truth):.2f}\n"
-        f"{RUN}{seconds:.1f} s from all listening to the last answer, which {len(result.signatures)} clinics have signed\n\n"
-        f"{MORTAL}: {result.gone.get(MORTAL, 'alive')}. It had handed in its masked numbers, and the clinics had not yet agreed whose\n"
+        f"{RUN}{seconds:.1f} s from all listening to the last answer, which {signed} clinics have signed\n\n"
+        f"{MORTAL}: {fate}. It had handed in its masked numbers, and the clinics had not yet agreed whose\n"
         f"numbers to add. The others did so by ballot; any {enough} of {n} can open the one sum that is agreed on, no other.\n"
-        f"So its patients count, nobody began again, and the noise was paid for once. All {len(result.answered)} that are left hold the\n"
+        f"So its patients count, nobody began again, and the noise was paid for once. All {left} that are left hold the\n"
         f"same answer, to the last bit. {ledgers} of {n} ledgers have the cost in writing, signed, before any number left."
     )
     picture = save_run_picture(result, Path(os.environ.get("NETDP_DEMO", "demo.html")))
