@@ -11,6 +11,9 @@ come twice or change places are the work of a hostile neighbour, and are put bet
     ["delay send", 0.05, 7]      every frame waits up to so many seconds
     ["mark word", 1]             the file `mark` tells the test that the party is about to say something
     ["hold send", ["p1"]]        it says nothing before these have heard the votes of those who are to go (`crew.Crew.foresee`)
+    ["lie contribution", "double"]   every second neighbour is told another contribution, signed like the first; or any other kind
+    ["lie reveal", "withhold"]   no reveal of its own leaves
+    ["boast"]                    its contribution is a quarter of the modulus too large, and the same to all
     ["gone"]                     this life is none: the party stays away for good
 """
 
@@ -24,11 +27,16 @@ import subprocess
 import time
 from pathlib import Path
 
+import numpy as np
+
+from netdp.families.masked.peer import MaskedRunning
+from netdp.families.masked.protocol import from_bytes, to_bytes
 from netdp.peers import identity
 from netdp.peers.ledger.database import StoreFailed
 from netdp.peers.ledger.store import Store
-from netdp.peers.messages import Item, ItemKind, decode
+from netdp.peers.messages import Item, ItemKind, decode, encode, signed_bytes
 from netdp.peers.outcome import ENDED
+from netdp.peers.study import Study
 from netdp.peers.transport.grpc import GrpcTransport
 
 FILLER = "filler"
@@ -53,6 +61,10 @@ def inflict(home, moment, *details):
         _fill_at(Path(home), where, *details)
     elif where == "send" and what in ("swallow", "double", "shuffle", "delay"):
         _interpose(what, details[0], random.Random(f"{details[1]} {Path(home).name}"))
+    elif what == "lie":
+        _lie(Path(home), ItemKind[where.upper()], details[0])
+    elif moment == "boast":
+        _boast()
     else:
         return False
     return True
@@ -190,6 +202,45 @@ def _interpose(what, amount, chance):
                 return
 
     GrpcTransport.send = send
+
+
+# ── lies ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _lie(home, kind, how):
+    """Own items of a kind do not leave as they are."""
+    inner, me = GrpcTransport.send, identity.Identity.load(home)
+    study = Study.read(home.parent / "study.toml").hash
+
+    def other(peer, message):
+        if not isinstance(message, Item) or message.key.kind != kind or message.key.author != own:
+            return message
+        if how == "withhold":
+            return None
+        if peer % 2:
+            return message
+        body = message.body[:-1] + bytes([message.body[-1] ^ 1])
+        return Item(message.key, body, me.sign(signed_bytes(study, message.key, body)))
+
+    own = Study.read(home.parent / "study.toml").index(me.card.name)
+
+    async def send(transport, peer, frame):
+        said = [one for message in decode(frame) if (one := other(peer, message)) is not None]
+        await inner(transport, peer, encode(said))
+
+    GrpcTransport.send = send
+
+
+def _boast():
+    inner = MaskedRunning.draw
+
+    def draw(running, desk, attempt, roster):
+        body, secret = inner(running, desk, attempt, roster)
+        q, d = running.protocol().q, running.study.task.dimension
+        numbers = (from_bytes(body[32:], q, d) + np.uint64(q // 4)) & np.uint64(q - 1)
+        return body[:32] + to_bytes(numbers, q), secret
+
+    MaskedRunning.draw = draw
 
 
 def reroute(routes):

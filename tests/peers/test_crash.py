@@ -19,6 +19,7 @@ from netdp.peers.outcome import ENDED, exit_code
 sys.path.append(str(Path(__file__).parent))  # children of the fork server get this path, and import crew from it
 
 import crew
+import matrix
 
 WAYS = {
     "flood": {"graph": "ring:5"},
@@ -58,6 +59,33 @@ def test_killed_at_every_moment(tmp_path, way, deaths):
     assert sum(result.restarts.values()) >= (8 if way == "flood" or deaths is WRITES else 6)
     if deaths is WRITES:
         assert not any(one.left(u) for u in (0, 1, 2))
+
+
+def test_killed_at_every_write_of_an_attempt_that_survives(tmp_path):
+    """Before and after each word that is written down, and in every other transaction: the same words, and all have the sum."""
+    one = crew.Crew(tmp_path, 5, "complete:5", threshold=4, patience=90.0)
+    before, after = ("before settle",), ("after settle",)
+    lives = [
+        [after] * 8,  # after each of: keys, dealing, prepare, commit, reveal, answer; some more, should it say more
+        [before, after] * 4,
+        [("before settle", 2), ("after settle", 2)] * 2 + [before] * 2,
+        WRITES[0] + WRITES[2],
+        [("before settle", 6), ("before settle", 5), ("before settle", 4), ("before settle", 3)],
+    ]
+    for u, deaths in enumerate(lives):
+        crew.orders(one.home(u), *deaths)
+    result = one.run()
+    matrix.judge(one, result, answers=True)
+    assert exit_code(result) == 0
+    assert {(told["attempt"], *told["roster"]) for told in result.answered.values()} == {(1, *one.study.names)}
+    assert not result.evidence
+    assert not result.blamed
+    died = [len(deaths) - len(one.left(u)) for u, deaths in enumerate(lives)]
+    assert died[0] >= 5, died
+    assert died[1] == 8, died
+    assert sum(died) >= 18, died
+    said = {key.kind for key in one.said() if key.author == 0}
+    assert {ItemKind.KEYS, ItemKind.DEALING, ItemKind.PREPARE, ItemKind.COMMIT, ItemKind.REVEAL} <= said
 
 
 @pytest.mark.parametrize("way", ["flood", "average"])

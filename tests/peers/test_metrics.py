@@ -48,6 +48,16 @@ def test_counts_by_direction_kind_and_reason():
     assert set(re.findall('reason="([^"]*)"', text)) <= CODES
 
 
+def test_cheats_and_an_answer_that_is_withheld():
+    """Who is proved to have signed two things is counted, not named; a withheld answer is a count of its own."""
+    meter = Meter(0.0)
+    found = scraped(Collector(meter, cheats=lambda: 2))
+    assert (found["netdp_proven_cheats"], found["netdp_withheld"]) == (2, 0)
+    meter.event({"event": "outcome", "ok": False, "withheld": True}, 1.0)
+    found = scraped(Collector(meter))
+    assert (found["netdp_proven_cheats"], found["netdp_withheld"], found["netdp_answered"]) == (0, 1, 0)
+
+
 def test_progress_is_whatever_changes():
     meter, same = Meter(0.0), {"event": "status", "attempt": 1, "links": 2, "votes": 2, "contributions": 0}
     meter.event(same, 1.0)

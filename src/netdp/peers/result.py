@@ -141,8 +141,8 @@ def proved_words(study: Study, signed: int) -> str:
     many = "1 party colludes" if colluders == 1 else f"{colluders} parties collude"
     if least <= 0:
         return (
-            f"{signed} signature{'' if signed == 1 else 's'} prove nothing, for all may be of colluders: the study says that "
-            f"at most {many}. At least {colluders + 1} are needed; ask other parties for theirs."
+            f"{signed} signature{' proves' if signed == 1 else 's prove'} nothing, for all may be of colluders: the study says "
+            f"that at most {many}. At least {colluders + 1} are needed; ask other parties for theirs."
         )
     who = (
         "one of these signatures is that of an honest party"
