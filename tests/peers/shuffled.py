@@ -60,7 +60,8 @@ class Company:
         folder.mkdir(exist_ok=True)
         if values is None:
             values = [3.0] * study.n if study.task.is_numeric else [("a", "b", "c")[u % 3] for u in range(study.n)]
-        self.rows = [study.task.rows([{"x": str(value)}]) for value in values] + [np.zeros((0, study.task.dimension))]
+        given = [value if isinstance(value, dict) else {"x": str(value)} for value in values]
+        self.rows = [study.task.rows([row]) for row in given] + [np.zeros((0, study.task.dimension))]
         self.frames, self.told, self.notes = [], {}, []
         self.counts = dict.fromkeys(range(study.n + 1), 0)
         # participant → [(at which of its frames, or (kind, index) of an item of its own; seconds until it is back, or None)]

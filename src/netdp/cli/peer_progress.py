@@ -375,6 +375,12 @@ def answer_lines(study: Study, answer: dict[str, Any], parties: int) -> list[str
         if len(pairs) > SHOWN:
             lines.append(f"  … and {len(pairs) - SHOWN} more (--json has all)")
         return [*lines, f"Noise moves each by {noise:.3g} (root mean square)."]
+    if "direction" in answer:
+        pairs = list(answer["direction"].items())
+        lines = [f"{what}:", *(f"  {column}: {value:,.6g}" for column, value in pairs[:SHOWN])]
+        if len(pairs) > SHOWN:
+            lines.append(f"  … and {len(pairs) - SHOWN} more (--json has all)")
+        return [*lines, f"Noise moves each by {noise / parties:.3g} (root mean square)."]
     records = answer.get("records")
     if answer["value"] is None:
         return [f"{what}: unknown, since {answer['why']}."]

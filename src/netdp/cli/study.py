@@ -50,9 +50,11 @@ _NEW_FLAGS: dict[str, Any] = {
     "name": Annotated[str, typer.Argument(help="What the study is called.", show_default=False)],
     # what is asked
     "task": flags.option(
-        str, "sum, mean (the default), variance, histogram, table, train (with --schema), or scaling, before train."
+        str,
+        "sum, mean (the default), variance, histogram, table, direction (of a vector; shuffle), train (with --schema), or "
+        "scaling, before train.",
     ),
-    "column": flags.option(list[str], "The column; repeat it for a table."),
+    "column": flags.option(list[str], "The column; repeat it for a table or a direction."),
     "bounds": flags.option(str, "Public range of the numbers: 0,100."),
     "edges": flags.option(str, "histogram of numbers: 0,10,20,50."),
     "bins": flags.option(int, "histogram of numbers: so many between the bounds."),
@@ -264,7 +266,7 @@ def _asked(given: SimpleNamespace) -> dict[str, Any]:
     asked: dict[str, Any] = {"kind": given.task or "mean", "unit": given.unit or "party", "value": given.value}
     asked |= {"other": given.other, "missing": given.missing or "refuse", "max_records": given.max_records}
     if given.column:
-        asked |= {"columns": tuple(given.column)} if given.task == "table" else {"column": _single(given.column)}
+        asked |= {"columns": tuple(given.column)} if given.task in ("table", "direction") else {"column": _single(given.column)}
     if given.bounds is not None:
         asked["bounds"] = tuple(_numbers("--bounds", given.bounds))
     if given.bins is not None:

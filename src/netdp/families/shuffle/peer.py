@@ -483,7 +483,7 @@ class ShuffleRunning(ShuffleLosses):
         "{curator} learns the reports without their origins, and tells everybody the answer: all {n} parties, and whoever "
         "they tell."
     )
-    tasks = ("sum", "mean", "histogram", "table")
+    tasks = ("sum", "mean", "histogram", "table", "direction")
     tolerates = True
     least_colluders = 0
     has_curator = True
@@ -497,6 +497,8 @@ class ShuffleRunning(ShuffleLosses):
         cells = self.reports().values
         if self.settings.values not in (0, cells):
             reports = f"randomized response over {cells} cells" if cells else "numbers with Laplace noise"
+            if self.study.task.kind == "direction":
+                reports = "vectors by PrivUnit"
             raise Misfit(
                 ("protocol", "values"),
                 f"the reports of this task are {reports}, got {self.settings.values}; write {cells}"

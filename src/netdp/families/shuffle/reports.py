@@ -3,8 +3,9 @@
 A report is what a randomizer in whole numbers makes of one party's value, drawn exactly
 (docs/proofs/mechanisms.md#finite-precision): one of k cells by randomized response for histograms and tables, a whole number
 with discrete Laplace noise for sums and means, cut off at 40 times its scale (a post-processing: so one lie cannot make the
-sum any number). All reports of a study are equally long, sealed to the curator (`netdp.peers.streams`). A dummy is what the
-same randomizer makes of the null value: the first cell, or the middle of the bounds.
+sum any number), a vector by PrivUnit for directions, of which its own direction alone is read. All reports of a study are equally
+long, sealed to the curator (`netdp.peers.streams`). A dummy is what the same randomizer makes of the null value: the first cell,
+the middle of the bounds, or the direction of the first column.
 
 In every round each report moves by a draw of its own (`hop`; docs/proofs/shuffle.md#shuffling-peers). The curator counts a
 sealed report once, drops what does not open, is no report, or is more than there are parties, and says how many it dropped
@@ -24,7 +25,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from netdp.errors import InvalidValue
+from netdp.mechanisms.exact import on_a_grid
 from netdp.mechanisms.laplace import GridLaplace
+from netdp.mechanisms.privunit import PrivUnit
 from netdp.mechanisms.responses import RandomizedResponse
 from netdp.numerics.arrays import FloatArray, IntArray
 from netdp.peers.streams import SEAL, Words
@@ -180,16 +183,19 @@ class Reports:
     def __init__(self, task: AnyTask, epsilon0: float, grid: float) -> None:
         self.dimension = task.dimension
         self.is_numeric = task.is_numeric
-        self.mechanism: Any = (
-            GridLaplace(2.0, epsilon0, steps=round(2 / grid))
-            if task.is_numeric
-            else RandomizedResponse(task.dimension, epsilon0)
-        )
+        self.is_direction = task.kind == "direction"
+        self.mechanism: Any
+        if self.is_direction:
+            self.mechanism = on_a_grid(PrivUnit(task.dimension, epsilon0))
+        elif task.is_numeric:
+            self.mechanism = GridLaplace(2.0, epsilon0, steps=round(2 / grid))
+        else:
+            self.mechanism = RandomizedResponse(task.dimension, epsilon0)
         self.values = 0 if task.is_numeric else task.dimension
         """Over how many cells reports are randomized response; 0 if they are numbers."""
         self.furthest = 0
         """Of a number, in steps: no report is further from 0. Noise that reaches beyond, with a chance of e⁻⁴⁰, is cut off."""
-        if task.is_numeric:
+        if task.is_numeric and not self.is_direction:
             steps = round(2 / grid)
             self.furthest = steps // 2 + math.ceil(_FAR * steps / epsilon0)
         self.width = 8 * self.mechanism.width
@@ -199,15 +205,21 @@ class Reports:
     def of(self, row: FloatArray, words: Words) -> bytes:
         """The report of a party, from what the task made of its data."""
         value: Any = [float(row[0])] if self.is_numeric else [int(np.argmax(row))]
-        return self._bytes(self.mechanism.report(value, words))
+        return self._bytes(self.mechanism.report(row[None] if self.is_direction else value, words))
 
     def dummy(self, words: Words) -> bytes:
         """The report of the null value."""
-        return self._bytes(self.mechanism.report([0.0] if self.is_numeric else [0], words))
+        value: Any = self._null[None] if self.is_direction else [0.0] if self.is_numeric else [0]
+        return self._bytes(self.mechanism.report(value, words))
+
+    @property
+    def _null(self) -> FloatArray:
+        """The null value as the task would encode it: the first cell, the first direction, or the middle of the bounds."""
+        return np.zeros(1) if self.is_numeric and not self.is_direction else np.asarray(np.eye(self.dimension)[0])
 
     def _bytes(self, report: IntArray) -> bytes:
         numbers = np.asarray(report)
-        if self.is_numeric:
+        if self.is_numeric and not self.is_direction:
             numbers = np.clip(numbers, -self.furthest, self.furthest)
         return numbers.astype("<i8").tobytes()
 
@@ -216,7 +228,7 @@ class Reports:
         if len(plaintext) != self.width:
             return None
         numbers = np.frombuffer(plaintext, dtype="<i8").astype(np.int64)
-        if self.is_numeric and not (-self.furthest <= numbers).all() & (numbers <= self.furthest).all():
+        if self.is_numeric and not self.is_direction and not (-self.furthest <= numbers).all() & (numbers <= self.furthest).all():
             return None  # one lie moves the sum by no more than a rare draw would
         return numbers if bool(np.all(self.mechanism.readable(numbers))) else None
 
@@ -224,8 +236,8 @@ class Reports:
         """The total over so many parties, from these reports, of which so many are expected to be dummies."""
         stacked = np.stack(list(reports))
         found = self.mechanism.estimate(stacked if self.is_numeric else stacked[:, 0])
-        null: Any = np.zeros(1) if self.is_numeric else np.eye(self.dimension)[0]
-        return np.asarray(parties * (len(stacked) * found - empty * null) / (len(stacked) - empty), dtype=np.float64)
+        kept = len(stacked) - empty
+        return np.asarray(parties * (len(stacked) * found - empty * self._null) / kept, dtype=np.float64)
 
 
 def expected_empty(graph: Graph, hands: Iterable[int]) -> float:

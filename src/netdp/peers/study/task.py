@@ -6,6 +6,7 @@ adds one vector (unit "party": all its data is protected together; who takes par
 other; one record is *added or removed*. Δ is the largest L2 distance that this can move the total:
 
     unit party    sum, mean          (z)                        Δ = 2     |z − z′| ≤ 2
+                  direction          x/‖x‖                      Δ = 2     two vectors of norm 1
                   variance           (z, z²)                    Δ = 2     see below
                   histogram, table   one-hot                    Δ = √2    two places change by 1
     unit record   sum                (x/B), B = max(|lo|, |hi|) Δ = 1     |x| ≤ B
@@ -20,7 +21,7 @@ d² + d²s², and d + s = 2·max(|z|, |z′|) ≤ 2. So it is at most f(s) = (2 
 
 **Under Laplace noise** Δ is the largest L1 distance instead:
 
-    unit party    sum, mean  2        variance  9/4     histogram, table  2
+    unit party    sum, mean  2        variance  9/4     histogram, table  2      direction of d numbers  2√d
     unit record   sum        1        mean  2, with `ends` 1     variance  3     histogram, table  1
 
 *The variance of parties.* |z − z′| + |z² − z′²| = d(1 + s) ≤ (2 − s)(1 + s) = 9/4 − (s − ½)², attained by z = 1, z′ = −½. ∎
@@ -65,6 +66,7 @@ _MOST_CELLS = 1_000_000
 _MOST_NUMBERS = 200_000_000
 _LABELLED = 10_000
 _MOST_PERIODS = 10_000
+_LEAST_NUMBER = 1e-290
 _MOST_RECORDS = 10**9
 _CERTAIN = 4.0  # deviations of its noise that a number of records must exceed
 OTHER = "other"
@@ -170,9 +172,10 @@ class Question(Strict):
 class Task(Question):
     """What is computed of which columns, and what is protected.
 
-    kind : sum, mean, variance, histogram or table (counts over several columns).
+    kind : sum, mean, variance, histogram, table (counts over several columns), or direction (the mean of vectors over several
+        columns, each divided by its length).
     unit : "party" protects all data of a party together, "record" one row of it.
-    column, columns : whose cells are read; `columns` for a table.
+    column, columns : whose cells are read; `columns` for a table or a direction.
     bounds : (lo, hi), for numbers; what lies outside is clipped.
     value : unit party: how its rows become one number: "single" (exactly one row), "mean", "sum" or "count" of rows.
     edges : histogram of numbers: bins [e₀, e₁), …, the last one closed; numbers outside are clipped into the end bins.
@@ -195,7 +198,7 @@ class Task(Question):
     [[-1.0], [1.0]]
     """
 
-    kind: Literal["sum", "mean", "variance", "histogram", "table"]
+    kind: Literal["sum", "mean", "variance", "histogram", "table", "direction"]
     unit: Literal["party", "record"] = "party"
     column: str | None = None
     columns: tuple[str, ...] | None = None
@@ -228,13 +231,14 @@ class Task(Question):
         return self
 
     def _check_columns(self) -> None:
-        if self.kind == "table":
+        if self.kind in ("table", "direction"):
             if self.column is not None:
-                raise Misfit(("column",), 'a table counts over several; give columns = ["…", "…"]')
+                over = "counts over several" if self.kind == "table" else "has several"
+                raise Misfit(("column",), f'a {self.kind} {over}; give columns = ["…", "…"]')
             if self.columns is None or len(self.columns) < 2 or len(set(self.columns)) < len(self.columns):
-                raise Misfit(("columns",), f"a table needs two or more different columns, got {self.columns!r}")
+                raise Misfit(("columns",), f"a {self.kind} needs two or more different columns, got {self.columns!r}")
         elif self.columns is not None:
-            raise Misfit(("columns",), f'only a table has several; give column = "…" for a {self.kind}')
+            raise Misfit(("columns",), f'only a table or a direction has several; give column = "…" for a {self.kind}')
         elif self.value == "count":
             if self.column is not None:
                 raise Misfit(("column",), 'value = "count" counts rows, whatever is in them; leave column out')
@@ -243,9 +247,13 @@ class Task(Question):
 
     def _check_numbers(self) -> None:
         if self.is_numeric:
-            if self.bounds is None:
+            if self.kind == "direction":
+                if self.bounds is not None:
+                    raise Misfit(("bounds",), "belong to sums and means; of a direction only how its numbers compare counts")
+            elif self.bounds is None:
                 raise Misfit(("bounds",), "is missing; give the public range of the numbers, bounds = [0, 100]")
-            self._check_bounds(self.bounds)
+            else:
+                self._check_bounds(self.bounds)
             for name in ("edges", "categories", "bins"):
                 if getattr(self, name) is not None:
                     raise Misfit((name,), f"belongs to a histogram or a table, not to a {self.kind}; leave it out")
@@ -308,6 +316,9 @@ class Task(Question):
     def _check_unit(self) -> None:
         if self.ends and (self.kind != "mean" or self.unit != "record"):
             raise Misfit(("ends",), 'belongs to a mean with unit = "record"; leave it out')
+        if self.kind == "direction" and (self.unit == "record" or self.value != "single"):
+            place = "unit" if self.unit == "record" else "value"
+            raise Misfit((place,), 'of a direction every party has one row: unit = "party" and value = "single"')
         if self.unit == "record":
             if self.max_records is None or not 1 <= self.max_records <= _MOST_RECORDS:
                 raise Misfit(
@@ -351,7 +362,7 @@ class Task(Question):
     @property
     def is_numeric(self) -> bool:
         """Whether numbers are added, rather than counts of cells."""
-        return self.kind in ("sum", "mean", "variance")
+        return self.kind not in ("histogram", "table")
 
     @property
     def needed(self) -> tuple[str, ...]:
@@ -381,6 +392,8 @@ class Task(Question):
     @property
     def dimension(self) -> int:
         """How many numbers are added."""
+        if self.kind == "direction":
+            return len(self.needed)
         if self.is_numeric:
             return {"sum": 1, "mean": 1, "variance": 2}[self.kind] + (self.unit == "record" and self.kind != "sum")
         if self.categories is None:
@@ -434,6 +447,8 @@ class Task(Question):
         """
         if law != "laplace":
             return self.sensitivity
+        if self.kind == "direction":
+            return _root(4 * self.dimension)
         if self.unit == "party":
             return 2.25 if self.kind == "variance" else 2.0
         return {"mean": 1.0 if self.ends else 2.0, "variance": 3.0}.get(self.kind, 1.0)
@@ -452,6 +467,9 @@ class Task(Question):
         over = "parties" if self.unit == "party" else "all records"
         if self.periods is not None:
             over = f"parties and {len(self.periods)} periods ({self.period!r})"
+        if self.kind == "direction":
+            columns = ", ".join(map(repr, self.needed[:5])) + (f" and {len(self.needed) - 5} more" if len(self.needed) > 5 else "")
+            return f"the mean over the {over} of the vectors {columns}, each divided by its length"
         if self.is_numeric:
             assert self.bounds is not None
             of = f"{self._what()} over {'the ' if self.unit == 'party' else ''}{over}"
@@ -566,6 +584,13 @@ class Task(Question):
         return (total / len(cells),)
 
     def _encoded(self, cells: list[tuple[Any, ...]]) -> FloatArray:
+        if self.kind == "direction":
+            vectors = np.array(cells, dtype=np.float64).reshape(len(cells), self.dimension)
+            scaled = vectors / np.maximum(np.abs(vectors).max(axis=1, keepdims=True), _LEAST_NUMBER)
+            lengths = np.linalg.norm(scaled, axis=1, keepdims=True)
+            if not (np.isfinite(scaled).all() and (lengths >= 1 - 1e-9).all()):
+                raise InvalidValue("the numbers of this party are all zero, so they have no direction; it cannot take part")
+            return np.asarray(scaled / lengths)
         if self.is_numeric:
             assert self.bounds is not None
             lo, hi = self.bounds
@@ -619,6 +644,8 @@ class Task(Question):
         out: dict[str, Any] = {"kind": self.kind, "unit": self.unit, "parties": parties}
         each = self.values_each  # the total is that of an average period, and the answer about all of them
         t, parties, noise = t * each, parties * each, noise * each
+        if self.kind == "direction":
+            return out | {"direction": dict(zip(self.needed, (t / parties).tolist(), strict=True))}
         if self.is_numeric:
             return out | (self._of_parties(t, parties, noise) if self.unit == "party" else self._of_records(t, noise))
         if self.kind == "table":
@@ -673,6 +700,8 @@ class Task(Question):
         at most √2·half·noise/records; from both ends at most 2·half·noise/records. Given only if that number is.
         """
         noise, parties = noise * self.values_each, parties * self.values_each
+        if self.kind == "direction":
+            return noise / parties
         if not self.is_numeric:
             return noise
         if self.unit == "record":
