@@ -566,7 +566,9 @@ def route_of(one, attempt):
     study, roster = one.study, tuple(range(one.study.n))
     keys, bodies = [], []
     for u in roster:
-        words = noise_words(one.secret(u), context(study.hash, attempt, roster), rows_digest(one.secret(u), one.rows(u)))
+        words = noise_words(
+            one.secret(u), context(study.hash, attempt, roster), rows_digest(one.secret(u), one.rows(u))
+        )
         drawn = words(8).astype("<u8").tobytes()
         keys.append(drawn[:32])
         bodies.append(roster_digest(roster) + drawn[32:])

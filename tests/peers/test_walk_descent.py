@@ -15,8 +15,8 @@ from netdp.errors import Refused
 from netdp.families.token import training as simulated
 from netdp.models.parties import ModelParties
 from netdp.peers.descents import OwnSteps
-from netdp.peers.records import Misfit
 from netdp.peers.recordings.audit import audit_recording
+from netdp.peers.records import Misfit
 from netdp.peers.study import Study, Training
 from netdp.peers.study.explanation import explain
 from netdp.protocols.simulation import trainers
@@ -64,7 +64,7 @@ def test_peers_hold_the_simulators_model_to_the_last_bit(row, monkeypatch, optio
             )
             return OwnSteps_gradient(steps, state, *place)
 
-    OwnSteps_gradient = OwnSteps.gradient  # noqa: N806
+    OwnSteps_gradient = OwnSteps.gradient
     monkeypatch.setattr(OwnSteps, "noise", listening)
     monkeypatch.setattr(OwnSteps, "gradient", looking)
     try:
@@ -87,7 +87,9 @@ def test_peers_hold_the_simulators_model_to_the_last_bit(row, monkeypatch, optio
         return gradient(next(rows), theta, 0, clip)
 
     monkeypatch.setattr(ModelParties, "gradient", next_gradient)
-    parties = ModelParties(trial.study.task.model(), *zip(*[trial.study.task.parts(one) for one in trial._rows], strict=True))
+    parties = ModelParties(
+        trial.study.task.model(), *zip(*[trial.study.task.parts(one) for one in trial._rows], strict=True)
+    )
     found = trainers(p, parties, 0)
     assert found.model.tolist() == wanted.tolist()
     assert next(noises, None) is None
@@ -135,7 +137,9 @@ def test_other_rows_after_a_restart_are_refused():
 
 
 def planned(task=TRAIN, graph="complete:6", **options):
-    return Study.plan("w", task, [f"p{u}" for u in range(6)], graph=graph, epsilon=1.0, delta=1e-6, kind="walk", **options)
+    return Study.plan(
+        "w", task, [f"p{u}" for u in range(6)], graph=graph, epsilon=1.0, delta=1e-6, kind="walk", **options
+    )
 
 
 @pytest.mark.parametrize("graph", ["complete:6", "ring:6"])
@@ -151,7 +155,10 @@ def test_the_least_noise_that_keeps_the_promise(graph):
 
 def test_what_no_proof_covers_is_refused_by_name():
     record = TRAIN.model_copy(update={"unit": "record", "max_records": 9})
-    for task, words in [(record, "no proof covers single records"), (TRAIN.model_copy(update={"held_out": 0.1}), "held-out")]:
+    for task, words in [
+        (record, "no proof covers single records"),
+        (TRAIN.model_copy(update={"held_out": 0.1}), "held-out"),
+    ]:
         with pytest.raises(Misfit, match=words):
             planned(task, steps=24)
     with pytest.raises(Misfit, match="run once, by all"):
@@ -184,7 +191,10 @@ def test_recordings(monkeypatch, planted):
                 patch.setattr(OwnSteps, "gradient", lambda *given: 300 * gradient(*given))
             study = recordings.study_of(folder, TRAIN, 4, SETTINGS, graph="complete:4")
             rng = np.random.default_rng(3)
-            rows = [[{"a": a, "b": b, "c": c, "y": "yes" if a > 0 else "no"} for a, b, c in rng.uniform(-1, 1, (4, 3))] for _ in range(4)]
+            rows = [
+                [{"a": a, "b": b, "c": c, "y": "yes" if a > 0 else "no"} for a, b, c in rng.uniform(-1, 1, (4, 3))]
+                for _ in range(4)
+            ]
             recordings.deal(folder, study, rows)
             recordings.run(folder, study)
         found = wrong(audit_recording([folder], confidence=1 - 1e-6))

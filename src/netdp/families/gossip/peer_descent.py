@@ -358,7 +358,8 @@ class GossipDescentRunning(Kind):
             return (
                 f"{protocol.gossip_rounds} averagings after a gradient, and no fresh noise between them (refresh = 0): everybody "
                 f"learns as much as a neighbour, as far as anything is proved. In real arithmetic it would be epsilon "
-                f"{readable(found)} at most and {readable(mean)} on average over all pairs: NO promise, for rounding to a grid can reveal more.",
+                f"{readable(found)} at most and {readable(mean)} on average over all pairs: NO promise, for rounding to "
+                "a grid can reveal more.",
             )
         for v in range(study.n):
             hops, epsilons = study.graph.distances([v]), accounted(protocol, (v,)).epsilon(delta)
@@ -421,7 +422,8 @@ class GossipDescentRunning(Kind):
         found = edge(protocol, self.task.dimension)
         warned = () if found >= LEAST_EDGE else (
             f"noise will win: {protocol.n} parties and {self.task.dimension:,} numbers in the model: steps can lead {found:.2g} "
-            f"times as far as noise does, and below {LEAST_EDGE:g} little was learned on the tables tried. More parties, a larger epsilon "
+            f"times as far as noise does, and below {LEAST_EDGE:g} little was learned on the tables tried. More "
+            "parties, a larger epsilon "
             "or a smaller model help, and so do masked sums (masked-descent), in which nobody sees a single party's noisy gradient",
         )  # fmt: skip
         return Outlook(found, found, warned)
