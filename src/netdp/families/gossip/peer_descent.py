@@ -150,6 +150,7 @@ class GossipDescending(Spread):
         self._own = np.frombuffer(stands, dtype="<i8").astype(np.int64)
         self._address(r, stands, moves)
         self._since = moment.now
+        self._tell()
         return True
 
     def worked(self, result: Any) -> None:
@@ -182,7 +183,9 @@ class GossipDescending(Spread):
             moves.forgotten += [Key(ItemKind.STATE, self.attempt, u, over) for u in (self._desk.me, *self._weights)]
 
     def _tell(self) -> None:
-        self.progress |= {"iteration": self._r // self._protocol.gossip_rounds, "of": self._protocol.iterations}
+        """How many gradients were sent, mixed or not: that is what has been revealed."""
+        sent = self._r + (self._own is not None)
+        self.progress |= {"iteration": -(-sent // self._protocol.gossip_rounds), "of": self._protocol.iterations}
 
     def _kept(self) -> FloatArray:
         if self._average == "last":
