@@ -21,6 +21,7 @@ import numpy as np
 from netdp.families.gossip.protocol import gossip_step, gossip_weights, summed
 from netdp.families.masked.descent import begun, kept, stepped
 from netdp.families.masked.protocol import quantised, quantised_records, reduced
+from netdp.families.token.peer_tokens import Route, start_seed
 from netdp.families.token.ring import ring_contributions, ring_draw, ring_mean
 from netdp.mechanisms.discrete_gaussian import DiscreteGaussian
 from netdp.models import clipped_sum, whole_sum
@@ -32,7 +33,7 @@ from netdp.peers.launch import party_process, up
 from netdp.peers.ledger.entries import CORRECTS
 from netdp.peers.ledger.policy import OwnerPolicy
 from netdp.peers.ledger.store import Store
-from netdp.peers.messages import Item, ItemKind, Key, decode
+from netdp.peers.messages import Item, ItemKind, Key, decode, roster_digest
 from netdp.peers.recovery.closing import answer_digest
 from netdp.peers.setup import deal, settle
 from netdp.peers.streams import context, noise_words, rows_digest
@@ -591,6 +592,42 @@ def gossiped(one, attempt):
     if one.study.settings.average == "last":
         return np.array([protocol.model(state) for state in states])
     return later / float(protocol.iterations - protocol.iterations // 2)
+
+
+def route_of(one, attempt):
+    """Where every token of a walk goes if everybody is there, from everybody's secret."""
+    study, roster = one.study, tuple(range(one.study.n))
+    keys, bodies = [], []
+    for u in roster:
+        words = noise_words(
+            one.secret(u), context(study.hash, attempt, roster), rows_digest(one.secret(u), one.rows(u))
+        )
+        drawn = words(8).astype("<u8").tobytes()
+        keys.append(drawn[:32])
+        bodies.append(roster_digest(roster) + drawn[32:])
+    how = study.settings
+    uniform = how.walk == "uniform"
+    route = Route(roster, None if uniform else study.graph, "metropolis" if uniform else how.walk)
+    paths = [[route.start(start_seed(bodies), k)] for k in range(how.tokens)]
+    for k, path in enumerate(paths):
+        for t in range(how.steps - 1):
+            path.append(route.following(path[-1], keys[path[-1]], k, t))
+    return paths
+
+
+def walked(one, attempt):
+    """The mean of the models that tokens carry home, by the steps that a simulation takes, with the noise of everybody's secret."""
+    protocol, parts = one.study.protocol(), parts_of(one, attempt)
+    models = []
+    for k, path in enumerate(route_of(one, attempt)):
+        state = parts[0].start()
+        for t, u in enumerate(path):
+            mean = summed(state, -parts[u].gradient(state, k, t))
+            state = summed(mean, parts[u].noise(mean, protocol.variance, k, t))
+        way = state - parts[0].start()
+        closing = parts[path[-1]].noise(way, protocol.closing_variance, k, protocol.steps)
+        models.append(protocol.model(summed(state, closing)))
+    return np.mean(models, axis=0)
 
 
 def tossed(one, u, rows, count, chance, where):

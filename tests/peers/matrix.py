@@ -69,6 +69,7 @@ COMPANY = {
     "randomized-gossip": {"graph": "complete:5", "pace": 0.05},
     "shuffle": {"graph": "complete:5", "task": BINS, "colluders": 0},
     "masked-descent": {"graph": "complete:5", "task": crew.TRAIN, "iterations": 5, "sampling": 0.5},
+    "walk-descent": {"graph": "complete:5", "task": crew.TRAIN_PARTIES, "steps": 12, "tokens": 2, "batch": 1},
     "gossip-descent": {"graph": "ring:5", "task": crew.TRAIN_PARTIES, "iterations": 5, "gossip_rounds": 2, "batch": 1},
 }
 """What a small study of each protocol looks like: options of `crew.Crew`."""
@@ -366,6 +367,9 @@ def right(one, u, told):
     if kind in ("masked-sum", "ring-sum", "masked-descent") and one.knows_noise:
         total, digest = one.expected(told["attempt"], roster)
         assert (told["total"], told["digest"]) == (total, digest), f"p{u}: {told['total']}, not {total}"
+    elif kind == "walk-descent":
+        wanted = crew.walked(one, told["attempt"]).tolist()
+        assert told["total"] == wanted, f"p{u}: {told['total']}, not {wanted}"
     elif kind == "gossip-descent":
         wanted = crew.gossiped(one, told["attempt"])[u].tolist()
         assert told["total"] == wanted, f"p{u}: {told['total']}, not {wanted}"

@@ -1,10 +1,10 @@
 """What one party adds to a model in whole numbers, from its rows and secrets: gossip descent, and tokens that carry a model.
 
 Everything is a function of the rows, the party's secret, the study, the attempt, the roster, the place of the step and the model
-that it starts from. The noise of a step comes from a stream whose key holds the very numbers that it is added to: so whoever computes a
-step again, from the same model and rows, has the same bytes, and never one noise around two numbers. (Another machine may compute
-other gradients: then noise is another one, too, and what was sent twice is two releases. That is why steps are written down before
-they leave, and a folder from a backup goes on on the machine that it came from.)
+that it starts from. The noise of a step comes from a stream whose key holds the very numbers that it is added to: so whoever
+computes a step again, from the same model and rows, has the same bytes, and never one noise around two numbers. (Another machine
+may compute other gradients: then noise is another one, too, and what was sent twice is two releases. That is why steps are
+written down before they leave, and a folder from a backup goes on on the machine that it came from.)
 """
 
 from __future__ import annotations

@@ -196,7 +196,8 @@ def grid_assumptions(protocol: WholeSteps, apart: float) -> tuple[str, ...]:
     """What must hold of models, gradients and noise on a grid."""
     said = [
         f"a party's gradient has at most {protocol.dimension:,} coordinates and is clipped to an L2 norm of {protocol.clip:g}; "
-        f"times the step it is rounded to whole steps of h = {protocol.unit!r}, and no longer than {protocol.reach:.6g} of them, in "
+        f"times the step it is rounded to whole steps of h = {protocol.unit!r}, and no longer than {protocol.reach:.6g} "
+        "of them, in "
         "whole numbers",
         f"the noise of every gradient is a discrete Gaussian of parameter {protocol.variance} squared steps, drawn exactly, from a "
         "cryptographic source; a simulation with NumPy's generators protects nobody",

@@ -33,6 +33,7 @@ from netdp.numerics.arrays import rounded_up
 from netdp.peers.ledger.entries import Entry, entry_of, total
 from netdp.peers.outcome import UpResult
 from netdp.peers.status import words_of
+from netdp.peers.study.progress import cost_of
 from netdp.peers.study.study import Study
 from netdp.peers.study.training import Training
 from netdp.privacy.wording import readable, size
@@ -76,6 +77,7 @@ def run_rows(result: UpResult) -> list[tuple[str, str, str]]:
         words = f"learned, whatever was chosen; {readable(float(guarantee['ledger_fixed'][k]))} if all had been fixed beforehand"
         out.append((f"ε at δ = {guarantee['delta']:g}", readable(float(spent)), f"{who} {words}{promised}"))
     out += _in_real_numbers(result) + _by_distance(result)
+    out += [("", "", sentence) for sentence in result.study.running.further()]
     out += _shuffled(result) + _walked(result)
     if isinstance(study.task, Training):
         out.append(_rounds(result))
@@ -194,8 +196,8 @@ def _rounds(result: UpResult) -> tuple[str, str, str]:
     """How often all parties of a training published, and what they sent."""
     study = result.study
     sent = f"every party sent up to {size(max(result.bytes.values()))}" if result.bytes else ""
-    counted = "the last one counts held-out rows" if study.running.most_steps() > study.settings.iterations else ""
-    return ("rounds", f"{study.running.most_steps():,}", "; ".join(part for part in (counted, sent) if part))
+    counted = "the last one counts held-out rows" if getattr(study.task, "held_out", 0) else ""
+    return ("rounds", f"{cost_of(study)['rounds']:,}", "; ".join(part for part in (counted, sent) if part))
 
 
 def _evaluated(found: dict[str, Any] | None) -> list[tuple[str, str, str]]:

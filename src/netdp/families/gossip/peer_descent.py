@@ -150,6 +150,7 @@ class GossipDescending(Spread):
         self._own = np.frombuffer(stands, dtype="<i8").astype(np.int64)
         self._address(r, stands, moves)
         self._since = moment.now
+        self._tell()
         return True
 
     def worked(self, result: Any) -> None:
@@ -182,7 +183,9 @@ class GossipDescending(Spread):
             moves.forgotten += [Key(ItemKind.STATE, self.attempt, u, over) for u in (self._desk.me, *self._weights)]
 
     def _tell(self) -> None:
-        self.progress |= {"iteration": self._r // self._protocol.gossip_rounds, "of": self._protocol.iterations}
+        """How many gradients were sent, mixed or not: that is what has been revealed."""
+        sent = self._r + (self._own is not None)
+        self.progress |= {"iteration": -(-sent // self._protocol.gossip_rounds), "of": self._protocol.iterations}
 
     def _kept(self) -> FloatArray:
         if self._average == "last":
@@ -358,7 +361,8 @@ class GossipDescentRunning(Kind):
             return (
                 f"{protocol.gossip_rounds} averagings after a gradient, and no fresh noise between them (refresh = 0): everybody "
                 f"learns as much as a neighbour, as far as anything is proved. In real arithmetic it would be epsilon "
-                f"{readable(found)} at most and {readable(mean)} on average over all pairs: NO promise, for rounding to a grid can reveal more.",
+                f"{readable(found)} at most and {readable(mean)} on average over all pairs: NO promise, for rounding to "
+                "a grid can reveal more.",
             )
         for v in range(study.n):
             hops, epsilons = study.graph.distances([v]), accounted(protocol, (v,)).epsilon(delta)
@@ -421,7 +425,8 @@ class GossipDescentRunning(Kind):
         found = edge(protocol, self.task.dimension)
         warned = () if found >= LEAST_EDGE else (
             f"noise will win: {protocol.n} parties and {self.task.dimension:,} numbers in the model: steps can lead {found:.2g} "
-            f"times as far as noise does, and below {LEAST_EDGE:g} little was learned on the tables tried. More parties, a larger epsilon "
+            f"times as far as noise does, and below {LEAST_EDGE:g} little was learned on the tables tried. More "
+            "parties, a larger epsilon "
             "or a smaller model help, and so do masked sums (masked-descent), in which nobody sees a single party's noisy gradient",
         )  # fmt: skip
         return Outlook(found, found, warned)

@@ -1,8 +1,8 @@
 """Tokens that carry a model, on peers (`netdp.WalkDescent` on a grid): whoever holds one takes a noisy gradient step of it.
 
-The walk is that of sums (`netdp.families.token.peer_tokens`): a token leaves once, with one content, written down first. What a visit
-adds is a function of the token that came, of its place, and of the party's rows and secret (`netdp.peers.descents`). A token holds the
-way from the public first model; everybody reads the released ones, and keeps their mean. What is claimed:
+The walk is that of sums (`netdp.families.token.peer_tokens`): a token leaves once, with one content, written down first. What a
+visit adds is a function of the token that came, of its place, and of the party's rows and secret (`netdp.peers.descents`). A token
+holds the way from the public first model; everybody reads the released ones, and keeps their mean. What is claimed:
 docs/proofs/token.md#walk-descent-on-a-grid.
 """
 
@@ -112,8 +112,10 @@ class WalkDescentRunning(WalkRunning):
         "sigma": "noise that every visit adds to every number of its gradient",
     }
     how = (
-        "Tokens walk from party to party, and each carries a model. Whoever holds one moves the model by the gradient of its own rows, "
-        "with fresh noise, then hands it to a party that it draws in secret. A party sees the model when a token comes, from whom it "
+        "Tokens walk from party to party, and each carries a model. Whoever holds one moves the model by the gradient "
+        "of its own rows, "
+        "with fresh noise, then hands it to a party that it draws in secret. A party sees the model when a token "
+        "comes, from whom it "
         "comes and to whom it goes. After its last step a token is published, and everybody keeps the mean of all."
     )
     told = "Everybody learns the model, and those that passed through its own hands: all {n} parties, and whoever they tell."
@@ -132,11 +134,12 @@ class WalkDescentRunning(WalkRunning):
             )
         if self.task.held_out:
             raise Misfit(
-                ("task", "held_out"), f"{self.kind} counts no held-out rows, which takes a sum over all; give 0, or use masked-descent"
+                ("task", "held_out"),
+                f"{self.kind} counts no held-out rows, which takes a sum over all; give 0, or use masked-descent",
             )
         super().check()
 
-    def _among(self, parties: int) -> WalkDescent:  # type: ignore[override]
+    def _among(self, parties: int) -> WalkDescent:
         how, task = self.settings, self.task
         uniform = how.walk == "uniform"
         if uniform and how.closing:
@@ -175,7 +178,14 @@ class WalkDescentRunning(WalkRunning):
 
         def steps() -> OwnSteps:
             return OwnSteps(
-                protocol, self.task, desk.rows, desk.identity.noise_secret, study.hash, attempt, roster, batch=protocol.batch
+                protocol,
+                self.task,
+                desk.rows,
+                desk.identity.noise_secret,
+                study.hash,
+                attempt,
+                roster,
+                batch=protocol.batch,
             )
 
         def row() -> tuple[bytes, IntArray]:
@@ -216,10 +226,12 @@ class WalkDescentRunning(WalkRunning):
 
     def outlook(self) -> Outlook:
         protocol = self.protocol()
-        found = edge(protocol, self.task.dimension)  # type: ignore[arg-type]
+        found = edge(protocol, self.task.dimension)
         warned = () if found >= LEAST_EDGE else (
-            f"noise will win: {protocol.n} parties and {self.task.dimension:,} numbers in the model: steps can lead {found:.2g} times as "
-            f"far as noise does, and below {LEAST_EDGE:g} little was learned on the tables tried. More parties, a larger epsilon or a "
+            f"noise will win: {protocol.n} parties and {self.task.dimension:,} numbers in the model: steps can lead "
+            f"{found:.2g} times as "
+            f"far as noise does, and below {LEAST_EDGE:g} little was learned on the tables tried. More parties, a "
+            "larger epsilon or a "
             "smaller model help, and so do masked sums (masked-descent)",
         )  # fmt: skip
         return Outlook(found, found, warned)

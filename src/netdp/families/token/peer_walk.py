@@ -31,7 +31,7 @@ from netdp.families.token.account.graph_walk import most_visits
 from netdp.families.token.account.walk import most_contributions
 from netdp.families.token.peer_paths import PeerWalkLosses, walked_in
 from netdp.families.token.peer_tokens import KEY, Route, TokenWalk, load_of
-from netdp.families.token.walk import GraphWalkSum, WalkHistogram, WalkSum
+from netdp.families.token.walk import GraphWalkSum, WalkDescent, WalkHistogram, WalkSum
 from netdp.graphs.shape import vertex_transitive
 from netdp.numerics.arrays import IntArray, rounded_up
 from netdp.peers.kinds import COUNTS, Kind, Roster, Wish
@@ -66,7 +66,7 @@ _MOST_PAIRS = 600  # losses on a graph that every peer computes anew: some tenth
 
 _CERTAIN = 1e-15  # chance of more visits than a party puts up with
 
-Tokens = WalkSum | GraphWalkSum | WalkHistogram
+Tokens = WalkSum | GraphWalkSum | WalkHistogram | WalkDescent
 
 
 class WalkSettings(Strict):
@@ -108,7 +108,7 @@ class WalkHistogramSettings(WalkSettings):
 class WalkRunning(Kind):
     """Tokens on a random walk over the parties."""
 
-    options = ("steps", "tokens")
+    options: ClassVar[tuple[str, ...]] = ("steps", "tokens")
     takes_periods = True
     sends = frozenset({ItemKind.OFFER, ItemKind.ACCEPT, ItemKind.TOKEN, ItemKind.TOTAL})
     tolerates = True
@@ -202,7 +202,7 @@ class WalkRunning(Kind):
     def _curve(self, parties: int, colluders: int, absent: int, *, told_only: bool = False) -> ProfileCurve:
         """δ(ε) of one attempt among so many parties on the complete graph, for any of them against any so many others."""
         protocol = self._among(parties)
-        assert not isinstance(protocol, GraphWalkSum)
+        assert isinstance(protocol, WalkSum | WalkHistogram)
         together = min(colluders, parties - absent - 1)
         told = told_profile(protocol, together, absent)
         if told_only or not self.is_strict:
@@ -297,7 +297,9 @@ class WalkRunning(Kind):
     # ── one party ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def draw(self, desk: Desk, attempt: int, roster: Roster) -> tuple[bytes, bytes]:
-        row = load_of(self.protocol_of(roster)).row(desk.rows)
+        protocol = self.protocol_of(roster)
+        assert not isinstance(protocol, WalkDescent)
+        row = load_of(protocol).row(desk.rows)
         where = context(self.study.hash, attempt, roster)
         words = noise_words(desk.identity.noise_secret, where, row.astype("<i8").tobytes())
         drawn = words(2 * KEY // 8).astype("<u8").tobytes()
@@ -305,6 +307,7 @@ class WalkRunning(Kind):
 
     def spread(self, desk: Desk, attempt: int, roster: Roster) -> Spread:
         study, protocol = self.study, self.protocol_of(roster)
+        assert not isinstance(protocol, WalkDescent)
         load = load_of(protocol, study.task.reach)
 
         def row() -> tuple[bytes, IntArray]:

@@ -241,7 +241,14 @@ class WalkDescentRecording(HeapWalkRecording):
                 continue
             if u not in parts:
                 parts[u] = OwnSteps(
-                    protocol, task, recording.rows[u], keys[u].noise_secret, study.hash, attempt, roster, batch=protocol.batch
+                    protocol,
+                    task,
+                    recording.rows[u],
+                    keys[u].noise_secret,
+                    study.hash,
+                    attempt,
+                    roster,
+                    batch=protocol.batch,
                 )
             before = np.zeros(protocol.dimension, dtype=np.int64) if t == 1 else moved[k, t - 1][1]
             state = parts[u].start() + before

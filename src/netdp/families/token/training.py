@@ -15,8 +15,8 @@ hides which. Give `train_walk` the same protocol with that σ.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -278,12 +278,14 @@ def _visit_by_visit(
     """In whole numbers as peers add them up (noise from NumPy's words), or of a few rows at a time."""
     if not isinstance(data, ModelParties):
         raise InvalidValue(
-            "a walk in whole numbers, or of batches, is run on ModelParties(model, Xs, ys); LogisticParties are for real numbers and "
+            "a walk in whole numbers, or of batches, is run on ModelParties(model, Xs, ys); LogisticParties are for "
+            "real numbers and "
             "all rows"
         )
     if protocol.contributions is not None or protocol.radius is not None or watch_every is not None or test is not None:
         raise Unsupported(
-            "contributions, radius, watch_every and test: of a walk in whole numbers, or of batches, the released models are all there "
+            "contributions, radius, watch_every and test: of a walk in whole numbers, or of batches, the released "
+            "models are all there "
             "is; leave them out"
         )
     used, released = np.zeros(data.n, dtype=np.int64), []
@@ -305,7 +307,9 @@ def _visit_by_visit(
                 state = visited(state, np.zeros_like(state), drawn(protocol.closing_variance, data.d))
             state = protocol.model(state)
         elif protocol.closing:
-            state = state + protocol.step * protocol.sigma * math.sqrt(protocol.closing) * noises.standard_normal(data.d)
+            state = state + protocol.step * protocol.sigma * math.sqrt(protocol.closing) * noises.standard_normal(
+                data.d
+            )
         released.append(state)
     models, nothing = np.array(released), np.zeros(0)
     return WalkTrained(models.mean(axis=0), used, np.zeros(0, dtype=np.int64), nothing, nothing, models)

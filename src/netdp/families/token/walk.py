@@ -371,7 +371,8 @@ class WalkDescent(WholeSteps, GradientSteps, _Walk):
         self._settle_gradients()
         if self.grid is not None and self.radius is not None:
             raise InvalidValue(
-                f"radius={self.radius:g} on a grid: projecting whole numbers is not proved; give None, or grid=None for real numbers"
+                f"radius={self.radius:g} on a grid: projecting whole numbers is not proved; give None, or grid=None for "
+                "real numbers"
             )
         self._settle_grid(self.steps, self.steps)
 

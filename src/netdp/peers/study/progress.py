@@ -181,7 +181,8 @@ def cost_lines(study: Study) -> list[str]:
         lines.append(
             f"THIS IS LARGE: the model has {task.dimension:,} numbers, and every party sends all of them, with noise, to "
             f"{'its neighbours' if study.running.has_own_answers else 'every other'} in every round: "
-            f"{size(cost['bytes'] * study.n)} by all parties together. Noise grows with the number of numbers, too: a smaller model often ends up better."
+            f"{size(cost['bytes'] * study.n)} by all parties together. Noise grows with the number of numbers, too: a "
+            "smaller model often ends up better."
         )
     return lines
 

@@ -124,7 +124,8 @@ COMPANY: dict[str, Company] = {
     ),
     "walk-descent": Company(
         "curious",
-        "Not the study's ε. A malicious holder sends the token where it likes; up to a bounded number of visits a malicious coalition "
+        "Not the study's ε. A malicious holder sends the token where it likes; up to a bounded number of visits a "
+        "malicious coalition "
         "sees single gradients, at models of its choice, each with the noise of its visit.",
         "A holder can replace the model by any other; steps of honest parties pull it back as far as they come after.",
     ),

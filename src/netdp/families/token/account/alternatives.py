@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 
+from netdp.families.token.account.descent_grid import walk_distance, with_distance
 from netdp.families.token.account.events import Event, Shift, block, compose_events, least, mixture, side_by_side
 from netdp.families.token.account.graph_walk import histogram_visits, visits_profile
 from netdp.families.token.account.grid import on_the_grid, published_rounds
@@ -23,7 +24,6 @@ from netdp.families.token.account.walk import (
 from netdp.families.token.account.weights import by_own_weight
 from netdp.families.token.path import PathSum
 from netdp.families.token.ring import RingDescent, RingHistogram, RingSum, SecretRingSum
-from netdp.families.token.account.descent_grid import walk_distance, with_distance
 from netdp.families.token.walk import GraphWalkSum, WalkDescent, WalkHistogram, WalkSum
 from netdp.numerics.arrays import UNIT
 from netdp.privacy.curves import GaussianCurve, SharedCurve

@@ -133,8 +133,10 @@ def _descent(
                 "leave these out, or leave grid=None"
             )
         if protocol.weights is not None:
-            raise Unsupported("weights on a grid: users drawn unequally are accounted for in real numbers only; leave one out")
-        return on_its_grid(protocol, _descent(protocol.in_real_numbers, observers, progress=progress))
+            raise Unsupported(
+                "weights on a grid: users drawn unequally are accounted for in real numbers only; leave one out"
+            )
+        return on_its_grid(protocol, lambda real: _descent(real, observers, progress=progress))
     if protocol.graph is not None:
         _no_renyi_on_graphs(statement)
         from netdp.families.token.account.graph_walk import descent_on_graph
