@@ -71,8 +71,8 @@ _RULES: tuple[tuple[str, str, str], ...] = (
     (r"a coin of its owner puts every row", CODE, "One coin per row and attempt, from the party's secret."),
     (r"contributes at most once, under keys and seeds", CODE,
      "One's own peer: all that it says is durable before it leaves and is said once, shares are checked when they come, two "
-     "phases of a ballot lock one set, and with the reveal the secrets are erased from the store. That no more pool than the study says is "
-     "nobody's to enforce: whoever signs must believe it."),
+     "phases of a ballot lock one set, and with the reveal the secrets are erased from the store. That no more pool than the "
+     "study says is nobody's to enforce: whoever signs must believe it."),
     (r"publishes (at most|once)", CODE,
      "One transaction writes the contribution and its cost; the database refuses a second one; pads and noise are bound to "
      "study, "
