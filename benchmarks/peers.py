@@ -41,7 +41,7 @@ TOKENS = size({"8 KB": (1024, 150), "1 MB": (131_072, 20)}, quick={"8 KB": (1024
 """How many numbers a token has, and how often it goes round."""
 PEERS = size(16, quick=4)
 REPEATS = size(3, quick=1)
-PATIENCE = 150.0
+PATIENCE = 600.0
 BARE = 30.0
 MOST_BYTES = 12e9
 LONGEST = 120.0
@@ -466,20 +466,21 @@ def rounds() -> str:
 def one_run(n: int, threshold: int | None) -> tuple[float, float, float]:
     """Seconds from all listening to the last answer; processor seconds, and bytes sent, of a party in the middle."""
     from netdp.peers.launch import up
+    from netdp.report.run import troubles
 
     with folder() as place:
         study, path, files = settled(draft(n, 1, threshold=threshold), place)
         watch = _until(time.monotonic() + LONGEST_PAIR)
         result = up(study, path, files, place, restart=False, target=timed_party, watch=watch)
     if not result.ok:
-        raise RuntimeError(f"{n} peers came to no common answer: {list(result.gone.values())[:2]} {result.notes[-2:]}")
+        raise RuntimeError(f"{n} peers came to no common answer: {'; '.join(troubles(result))}")
     found = [json.loads(note.split("when ")[1]) for note in result.notes if "when " in note]
     took = max(one["outcome"] for one in found) - max(one["listening"] for one in found)
     cpu = statistics.median(one["outcome cpu"] - one["listening cpu"] for one in found)
     return took, cpu, statistics.median(one["sent"] for one in found)
 
 
-LONGEST_PAIR = 300.0
+LONGEST_PAIR = 400.0
 
 PAIRS = size({10: 5, 50: 3, 200: 1}, quick={4: 1})
 """How many peers, and how often both ways are run."""

@@ -99,6 +99,8 @@ class Party:
         self._votes: dict[int, dict[int, Roster]] = defaultdict(dict)
         self._cast: dict[int, dict[bytes, set[int]]] = defaultdict(lambda: defaultdict(set))
         """Of an attempt, who voted for what, also who voted for several things."""
+        self._ends: dict[tuple[ItemKind, int], dict[int, Item]] = defaultdict(dict)
+        """Reveals and signed answers, by kind and attempt: whose they are, and what."""
         self._sealed: dict[int, Roster] = {}
         self._spreads: dict[int, Spread] = {}
         self._mine: dict[int, Item] = {}
@@ -287,15 +289,15 @@ class Party:
         found = self.outcome
         if not isinstance(found, SpreadResult) or not self.terms.deals:
             return {}
-        said = {u: self._held.get(Key(ItemKind.ANSWER, found.attempt, u)) for u in range(self.terms.n)}
-        return {u: item.signature for u, item in said.items() if item is not None and item.body == found.digest}
+        said = self._ends[ItemKind.ANSWER, found.attempt]
+        return {u: said[u].signature for u in sorted(said) if said[u].body == found.digest}
 
     @property
     def all_signed(self) -> bool:
         """Whether all members of the attempt that have helped to open the sum have signed what came of it."""
         found = self.outcome
         assert isinstance(found, SpreadResult)
-        there = {u for u in range(self.terms.n) if Key(ItemKind.REVEAL, found.attempt, u) in self._held}
+        there = self._ends[ItemKind.REVEAL, found.attempt].keys()
         return there - {author for _, author in self.blamed} <= self.signatures.keys()
 
     @property
@@ -612,6 +614,8 @@ class Party:
                 self._held.pop(old, None)
             self._tokens[key.author] = key
         self._held.keep(item)
+        if key.kind in (ItemKind.REVEAL, ItemKind.ANSWER):
+            self._ends[key.kind, key.attempt][key.author] = item
         if key.kind == ItemKind.KEYS and key.author == self.me and key.attempt not in self._openings:
             self._open(key.attempt, roster_of(item.body[KEY_SIZE:]))
         if key.kind == ItemKind.VOTE:
@@ -947,9 +951,8 @@ class Party:
         """Who signed another answer than the one that is here: honest parties all hold the same one."""
         found = self.outcome
         if isinstance(found, SpreadResult) and self.terms.deals:
-            for u in range(self.terms.n):
-                item = self._held.get(Key(ItemKind.ANSWER, found.attempt, u))
-                if item is not None and item.body != found.digest and (found.attempt, u) not in self.blamed:
+            for u, item in self._ends[ItemKind.ANSWER, found.attempt].items():
+                if item.body != found.digest and (found.attempt, u) not in self.blamed:
                     self._blame(found.attempt, u, Sentence.SIGNED_ANOTHER)
                     self._exchange.show(item.key)  # perhaps it signed the right one for others
 

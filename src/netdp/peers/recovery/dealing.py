@@ -367,11 +367,15 @@ class Dealing:
             raise BadDealing(self.dealer, f"has a share for party {holder} that does not fit")
         return share
 
+    def _check_holders(self, holders: Iterable[int]) -> None:
+        for holder in holders:
+            if holder not in self.holders:
+                raise InvalidValue(
+                    f"party {holder} holds no share of party {self.dealer}, parties {tuple(self.holders)} do"
+                )
+
     def _number(self, holder: int) -> int:
-        if holder not in self.holders:
-            raise InvalidValue(
-                f"party {holder} holds no share of party {self.dealer}, parties {tuple(self.holders)} do"
-            )
+        self._check_holders((holder,))
         return _numbers(tuple(self.holders))[holder]
 
     def _challenge(self, context: bytes) -> int:
@@ -418,8 +422,7 @@ def recovered(context: bytes, dealing: Dealing, kind: Kind, shares: Mapping[int,
 
     Raises TooFewShares, which names who revealed something else, or DealerCheated.
     """
-    for holder in shares:
-        dealing._number(holder)
+    dealing._check_holders(shares)
     t, key, kind = dealing.threshold, dealing.key(kind), Kind(kind)
     likely = sorted(holder for holder, value in shares.items() if _is_scalar(value))[:t]
     if len(likely) == t and _fits(secret := _constant(likely, shares), key):
