@@ -251,7 +251,7 @@ def test_a_roster_that_is_too_small_is_refused():
         (signed(Key(ItemKind.CONTRIBUTION, 1, 7), b"x"), "belongs to no attempt or party"),
         (signed(Key(ItemKind.CONTRIBUTION, 1, 2, 5), b"x"), "belongs to no attempt or party"),
         (signed(Key(ItemKind.CONTRIBUTION, 1, 2), b"x" * 10**7), "belongs to no attempt or party"),
-        (Item(Key(ItemKind.STATE, 1, 2, 1), bytes(8)), "came over a link of party 1"),
+        (Item(Key(ItemKind.STATE, 1, 2, 1), bytes(8)), "came over a link of 1"),
         (signed(Key(ItemKind.VOTE, 1, 2), b"xyz"), "no list of parties"),
         (signed(Key(ItemKind.VOTE, 1, 2), roster_body((0, 2, 1, 3))), "not in increasing order"),
         (signed(Key(ItemKind.VOTE, 1, 2), roster_body((0, 1, 3))), "cannot be part of"),
