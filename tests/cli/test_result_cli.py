@@ -1,6 +1,7 @@
-"""One answer, signed; who says two things, named; what honest parties cannot have come to, withheld: real processes, and the commands.
+"""One answer, signed; who says two things, named; what honest parties cannot have come to, withheld: real processes and commands.
 
-`netdp study result`, `netdp evidence verify`, `netdp peer status`, exit status 4. What must hold: docs/proofs/masked.md#one-attempt.
+`netdp study result`, `netdp evidence verify`, `netdp peer status`, exit status 4. What must hold:
+docs/proofs/masked.md#one-attempt.
 """
 
 import json
@@ -161,7 +162,7 @@ def test_the_example_in_the_repository_says_what_its_page_says(run):
         status, said, err = run(*words)
         assert (status, err) == (0, "")
         assert said.splitlines()[-1] in page
-        assert [line for line in said.splitlines() if "cedar" in line][0] in page
+        assert next(line for line in said.splitlines() if "cedar" in line) in page
 
 
 # ── two things said ───────────────────────────────────────────────────────────────────────────────────────────────────
