@@ -116,6 +116,8 @@ class Closing(Spread):
         self._dealings = Dealings(desk.study.hash, attempt, roster, threshold)
         self._ballot = Ballot(roster, desk.me, threshold, min(fewest, len(roster)), patience / BALLOTS)
         self._heard: set[Key] = set()
+        self._compared: set[Key] = set()
+        self._unlike: set[Key] = set()
         self._shown: set[Key] = set()
         self._choices: dict[Key, Choice] = {}
         self._began: float | None = None
@@ -207,15 +209,20 @@ class Closing(Spread):
         return sorted(key for key in found if key.author != self._desk.me)
 
     def _contrary(self, held: Mapping[Key, Item], sealed: Choice) -> list[Key]:
-        """Words of others for something else than was sealed, each once: who holds another one under that key finds a liar."""
-        seal, body = self._ballot.seal(), sealed.to_bytes()
+        """Words of others for something else than was sealed, each once: who holds another one under that key finds a liar.
+
+        None where more members than may collude said something else: then honest ones saw it differently, which takes many words.
+        """
+        seal, body, fresh = self._ballot.seal(), sealed.to_bytes(), self._heard - self._compared
         assert seal is not None
-        found = [
-            key
-            for key in sorted(self._heard - self._shown)
-            if key.author != self._desk.me and key.index <= seal.number and held[key].body != body
-        ]
-        self._shown |= self._heard
+        self._compared |= fresh
+        self._unlike |= {
+            key for key in fresh if key.author != self._desk.me and key.index <= seal.number and held[key].body != body
+        }
+        if len({key.author for key in self._unlike}) > self._desk.study.privacy.colluders:
+            return []
+        found = sorted(self._unlike - self._shown)
+        self._shown.update(found)
         return found
 
     def _hear_item(self, item: Item) -> None:
