@@ -1,6 +1,7 @@
-"""One answer, signed; who says two things, named; what honest parties cannot have come to, withheld: real processes, and the commands.
+"""One answer, signed; who says two things, named; what honest parties cannot have come to, withheld: real processes and commands.
 
-`netdp study result`, `netdp evidence verify`, `netdp peer status`, exit status 4. What must hold: docs/proofs/masked.md#one-attempt.
+`netdp study result`, `netdp evidence verify`, `netdp peer status`, exit status 4. What must hold:
+docs/proofs/masked.md#one-attempt.
 """
 
 import json
@@ -150,6 +151,20 @@ def test_the_result_of_one_home(run, calm):
     assert "p3" in told["signed"]
 
 
+def test_the_example_in_the_repository_says_what_its_page_says(run):
+    folder = Path(__file__).parents[2] / "examples" / "signed"
+    page = (folder / "README.md").read_text("utf-8")
+    study = str(folder / "study.toml")
+    for words in (
+        ("study", "result", study, "--verify", str(folder / "result.json")),
+        ("evidence", "verify", str(folder / "evidence.json"), "--study", study),
+    ):
+        status, said, err = run(*words)
+        assert (status, err) == (0, "")
+        assert said.splitlines()[-1] in page
+        assert next(line for line in said.splitlines() if "cedar" in line) in page
+
+
 # ── two things said ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -177,7 +192,9 @@ def test_a_proof_is_checked_with_the_study_alone(run, cheated, tmp_path):
     shutil.copy(one.folder / name / "evidence.json", proofs)
     status, said, err = run("evidence", "verify", str(proofs), "--study", str(study))
     assert (status, err) == (0, "")
-    assert f'PROVED: {WHO} signed two different contributions to attempt 1 of the study "crew".' in " ".join(said.split())
+    assert f'PROVED: {WHO} signed two different contributions to attempt 1 of the study "crew".' in " ".join(
+        said.split()
+    )
     status, said, _ = run("evidence", "verify", str(proofs), "--study", str(study), "--json")
     assert (status, json.loads(said)["ok"]) == (0, True)
     status, said, _ = run("evidence", "verify", str(proofs))

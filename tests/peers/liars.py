@@ -8,6 +8,7 @@ compute one sum at most; and where at most `absent` of them keep out of the sum,
 
 import hashlib
 import itertools
+import re
 import secrets
 import struct
 import traceback
@@ -263,6 +264,9 @@ class Plot(trials.Trial):
                     self._check_ledger(u, store)
         proved = {one["party"] for u in self.honest if u in self.told for one in self.told[u]["evidence"]}
         assert proved <= {f"p{u}" for u in self.liars}, f"proofs against the honest: {proved}"
+        words = [*self.notes, *(str(self.told[u].get("reason")) for u in self.honest if u in self.told)]
+        unnamed = [said for said in words if re.search(r"\bpart(y|ies) \W?\d", said)]
+        assert not unnamed, f"people have names: {unnamed}"
         if self.promised:
             lacking = {u: self.told[u].get("reason") for u in self.honest if u not in answers}
             assert not lacking, f"no answer although it is promised: {lacking}"

@@ -112,6 +112,19 @@ def test_who_withholds_shares_does_not_get_the_answer_alone():
     assert answered(plot) == (1, (0, 1, 2, 3, 4, 5))
 
 
+def test_who_splits_the_others_and_is_silent_when_it_is_the_chair():
+    """Two contributions make number 1 fail; a later number has the liar as its chair, whoever it is."""
+    numbers = set()
+    for liar in range(6):
+        some, others = frozenset({(liar + 1) % 6, (liar + 3) % 6}), frozenset(range(6)) - {liar}
+        tricks = [Trick("double", ItemKind.CONTRIBUTION, some), Trick("withhold", ItemKind.PREPARE, others)]
+        plot = Plot(COMPANY, 3, liars={liar: tricks}).go()
+        assert answered(plot)[0] == 1
+        said = (key for key in plot.words.said if isinstance(key, Key) and key.kind == ItemKind.PREPARE)
+        numbers |= {key.index for key in said}
+    assert max(numbers) > 1
+
+
 @pytest.mark.parametrize("how", [0, 1, 2, 3])
 def test_shares_that_nobody_can_open_are_defended_or_their_dealer_is_out(how):
     plot = run([Trick("share", ItemKind.DEALING, OTHERS, how)])

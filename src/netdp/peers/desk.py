@@ -141,7 +141,8 @@ class Desk:
             return self._sealed(key, held.body)
         if self._voted(self._store.votes(self.study.hash)[attempt][0]) != roster:
             raise Refused(
-                f"this party did not vote for the roster {roster} of attempt {attempt}; it contributes nothing"
+                f"this party did not vote for the roster {', '.join(map(self.name, roster))} of attempt {attempt}; it contributes "
+                "nothing"
             )
         self._check_same_data()
         body, secret = self.study.running.draw(self, attempt, roster)

@@ -128,7 +128,9 @@ class Closing(Spread):
         self._choices: dict[bytes, Choice | None] = {}  # what bodies of prepares and commits stand for
         self._named: set[Choice] = set()  # choices that others spoke of
         self._commits: dict[int, set[Choice]] = defaultdict(set)  # and committed to, by the number of the ballot
-        self._unshown: list[Item] = []  # words of others that came since contrary ones were last shown
+        self._fresh: list[Item] = []  # words of others that were not compared with the seal yet
+        self._unlike: set[Key] = set()  # those for something else
+        self._shown: set[Key] = set()  # and which of them were shown
         self._reveals: dict[int, Item] = {}
         self._revealed: dict[int, list[bytes]] | None = None  # what of them fits the seal, once there is one
         self._sealed_digest = b""
@@ -166,7 +168,7 @@ class Closing(Spread):
                 self._revealed[key.author] = [item.body[DIGEST:]]
         elif key.kind in PHASES:
             if key.author != self._desk.me:
-                self._unshown.append(item)
+                self._fresh.append(item)
             self._hear_word(item)
 
     def _hear_word(self, item: Item) -> None:
@@ -270,11 +272,18 @@ class Closing(Spread):
         return sorted(key for key in found if key.author != self._desk.me)
 
     def _contrary(self, sealed: Choice) -> list[Key]:
-        """Words of others for something else than was sealed, each once: who holds another one under that key finds a liar."""
+        """Words of others for something else than was sealed, each once: who holds another one under that key finds a liar.
+
+        None where more members than may collude said something else: then honest ones saw it differently, which takes many words.
+        """
         seal, body = self._ballot.seal(), sealed.to_bytes()
         assert seal is not None
-        found = sorted(item.key for item in self._unshown if item.key.index <= seal.number and item.body != body)
-        self._unshown.clear()
+        self._unlike |= {item.key for item in self._fresh if item.key.index <= seal.number and item.body != body}
+        self._fresh.clear()
+        if len({key.author for key in self._unlike}) > self._desk.study.privacy.colluders:
+            return []
+        found = sorted(self._unlike - self._shown)
+        self._shown.update(found)
         return found
 
     def _view(self, moment: Moment) -> Choice | None:
