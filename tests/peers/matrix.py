@@ -68,6 +68,14 @@ COMPANY = {
     "walk-histogram": {"graph": "complete:5", "task": BINS},
     "randomized-gossip": {"graph": "complete:5", "pace": 0.05},
     "shuffle": {"graph": "complete:5", "task": BINS, "colluders": 0},
+    "shuffle, single directions through the server": {
+        "graph": "complete:5",
+        "protocol": "shuffle",
+        "task": Task(kind="direction", columns=("x", "z")),
+        "colluders": 0,
+        "reporting": "single",
+        "cover": 2,
+    },
     "masked-descent": {"graph": "complete:5", "task": crew.TRAIN, "iterations": 5, "sampling": 0.5},
 }
 """What a small study of each protocol looks like: options of `crew.Crew`."""
