@@ -5,8 +5,8 @@ python benchmarks/shuffle_combinations.py directions single server absent
 
 What is reported (cells by randomized response, numbers with Laplace noise, directions by PrivUnit) × how it is handed over (all
 reports, or a single one) × by which way (direct links, or the curator's server under cover traffic) × everybody there, or one party
-missing from the beginning. Printed for each: how many hold the same answer, how far it is from the truth in deviations of the stated
-noise, the certified ε of the plan, and seconds. `tests/peers/test_shuffle_combinations.py` holds the same against the steps.
+missing from the beginning. Printed for each: how many hold the same answer, how far it is from the truth in deviations of the
+stated noise, the certified ε of the plan, and seconds. `tests/peers/test_shuffle_combinations.py` holds it against the steps.
 """
 
 from __future__ import annotations
