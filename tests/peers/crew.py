@@ -372,10 +372,10 @@ class Crew:
         table = folder / "data.csv"
         periods = getattr(task, "periods", None) or ("1",)
         rows = [
-            f"{name},{x},{'yes' if x > 60 else 'no'},{period}\n"
+            f"{name},{x},{'yes' if x > 60 else 'no'},{period},{1 + 53 * u % 97}\n"
             for u, name in enumerate(names) for k, period in enumerate(periods) for x in ((37 * u + 11 * k) % 121,)
         ]  # fmt: skip
-        table.write_text("party,x,y,period\n" + "".join(rows))
+        table.write_text("party,x,y,period,z\n" + "".join(rows))
         self.data = deal(self.study, table, folder)
         self.record = folder / "frames"
         self.record.mkdir()

@@ -125,7 +125,7 @@ def test_directions_are_reported_by_privunit_and_promised_as_any_report(tmp_path
     assert study.noise() == pytest.approx(24 * (error / 3) ** 0.5, rel=1e-3)
     study.write(tmp_path / "way.toml")
     assert Study.read(tmp_path / "way.toml") == study
-    with pytest.raises(InvalidValue, match="masked-sum answers sum, mean.*what does: shuffle"):
+    with pytest.raises(InvalidValue, match=r"masked-sum answers sum, mean.*what does: shuffle"):
         Study.plan("way", DIRECTION, names, graph="complete:24", epsilon=0.8, delta=1e-3)
     with pytest.raises(InvalidValue, match="vectors by PrivUnit, got 3"):
         study.replace(protocol={"values": 3})

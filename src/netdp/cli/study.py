@@ -266,7 +266,11 @@ def _asked(given: SimpleNamespace) -> dict[str, Any]:
     asked: dict[str, Any] = {"kind": given.task or "mean", "unit": given.unit or "party", "value": given.value}
     asked |= {"other": given.other, "missing": given.missing or "refuse", "max_records": given.max_records}
     if given.column:
-        asked |= {"columns": tuple(given.column)} if given.task in ("table", "direction") else {"column": _single(given.column)}
+        asked |= (
+            {"columns": tuple(given.column)}
+            if given.task in ("table", "direction")
+            else {"column": _single(given.column)}
+        )
     if given.bounds is not None:
         asked["bounds"] = tuple(_numbers("--bounds", given.bounds))
     if given.bins is not None:

@@ -1,4 +1,7 @@
-"""The predicted error of changing gossip against its definition, and the rate of randomized gossip."""
+"""Changing gossip: its predicted error against its definition, fresh noise and grids; the rate of randomized gossip.
+
+Proofs: docs/proofs/gossip.md#gossip-error, docs/proofs/gossip.md#dithered-changing.
+"""
 
 import numpy as np
 import pytest

@@ -228,7 +228,11 @@ class Reports:
         if len(plaintext) != self.width:
             return None
         numbers = np.frombuffer(plaintext, dtype="<i8").astype(np.int64)
-        if self.is_numeric and not self.is_direction and not (-self.furthest <= numbers).all() & (numbers <= self.furthest).all():
+        if (
+            self.is_numeric
+            and not self.is_direction
+            and not (-self.furthest <= numbers).all() & (numbers <= self.furthest).all()
+        ):
             return None  # one lie moves the sum by no more than a rare draw would
         return numbers if bool(np.all(self.mechanism.readable(numbers))) else None
 

@@ -249,7 +249,9 @@ class Task(Question):
         if self.is_numeric:
             if self.kind == "direction":
                 if self.bounds is not None:
-                    raise Misfit(("bounds",), "belong to sums and means; of a direction only how its numbers compare counts")
+                    raise Misfit(
+                        ("bounds",), "belong to sums and means; of a direction only how its numbers compare counts"
+                    )
             elif self.bounds is None:
                 raise Misfit(("bounds",), "is missing; give the public range of the numbers, bounds = [0, 100]")
             else:
@@ -468,7 +470,9 @@ class Task(Question):
         if self.periods is not None:
             over = f"parties and {len(self.periods)} periods ({self.period!r})"
         if self.kind == "direction":
-            columns = ", ".join(map(repr, self.needed[:5])) + (f" and {len(self.needed) - 5} more" if len(self.needed) > 5 else "")
+            columns = ", ".join(map(repr, self.needed[:5])) + (
+                f" and {len(self.needed) - 5} more" if len(self.needed) > 5 else ""
+            )
             return f"the mean over the {over} of the vectors {columns}, each divided by its length"
         if self.is_numeric:
             assert self.bounds is not None
@@ -589,7 +593,9 @@ class Task(Question):
             scaled = vectors / np.maximum(np.abs(vectors).max(axis=1, keepdims=True), _LEAST_NUMBER)
             lengths = np.linalg.norm(scaled, axis=1, keepdims=True)
             if not (np.isfinite(scaled).all() and (lengths >= 1 - 1e-9).all()):
-                raise InvalidValue("the numbers of this party are all zero, so they have no direction; it cannot take part")
+                raise InvalidValue(
+                    "the numbers of this party are all zero, so they have no direction; it cannot take part"
+                )
             return np.asarray(scaled / lengths)
         if self.is_numeric:
             assert self.bounds is not None
