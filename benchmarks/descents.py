@@ -1,10 +1,10 @@
 """The documents' own learning algorithms beside masked sums: `python benchmarks/descents.py [--epsilon E] [--seeds K] [--quick]`.
 
-One table, one promise about whole parties at δ = 1e-6, six ways to train a logistic regression: a trusted curator's descent, a masked
-descent, Muffliato-GD and -SGD (gossip descent), SGD on a walking token, and local DP. Every way that has no trusted curator is planned
-as a study (`netdp study new`), run once as real processes (bytes and seconds are theirs), and K times in simulation, in which the same
-numbers are computed (tests hold the two against each other): accuracy on a fifth of the rows, mean ± deviation over seeds, each with a
-split and a dealing of its own. ε is the certified loss: what the party that learns most learns, and the mean over all pairs.
+One table, one promise about whole parties at δ = 1e-6, six ways to train a logistic regression: a trusted curator's descent, local
+DP, Muffliato-GD and -SGD (gossip descent), SGD on a walking token, and a masked descent. Every way without a trusted curator is
+planned as a study (`netdp study new`), run once as real processes (bytes and seconds are theirs), and K times in simulation, in which
+the same numbers are computed (tests hold the two against each other): accuracy on a fifth of the rows, mean ± deviation over seeds,
+each with a split and a dealing of its own. ε is the certified loss: of the pair that loses most, and the mean over all pairs.
 
 With NETDP_DATA: housing, whether a block lies west of longitude −119.57. Without it, or with --quick: rows that are drawn.
 """
@@ -150,11 +150,9 @@ def main() -> None:
     for cls, way in ((CentralDescent, "curator"), (LocalDescent, "local DP")):
         protocol = calibrate(cls(n, 160, sigma=1.0, step=10.0, clip=0.1), given.epsilon, DELTA)
         edge = (
-            np.sqrt(160 * (n if cls is CentralDescent else 1) * (1 if cls is CentralDescent else n))
-            / n
-            / protocol.sigma
-        )
-        protocol = protocol.replace(step=float(min(22.0, max(0.2, 15.0 * edge))))
+            protocol.clip * np.sqrt(protocol.iterations * n / model.size) / protocol.sigma
+        )  # as netdp.learn.fitting has it
+        protocol = protocol.replace(step=min(22.0, 15.0 * float(edge) / (protocol.iterations * protocol.clip)))
         scores = [
             right(train(protocol, parties, seed).models[0], *rest[:2]) for seed, (parties, *rest) in enumerate(splits)
         ]
