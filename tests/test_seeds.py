@@ -148,7 +148,8 @@ def test_what_runs_on_peers_can_be_drafted(options, tmp_path):
     assert words[0] == "--protocol"
     lines = [line for line in PAGE.splitlines() if line.startswith("netdp study new s ")]
     of_counts = words[1] in ("ring-histogram", "walk-histogram", "shuffle")
-    (line,) = [line for line in lines if ("--task histogram" in line) == of_counts]
+    mark = "--label" if words[1].endswith("-descent") else "--task histogram" if of_counts else "--task sum"
+    (line,) = [line for line in lines if mark in line]
     run([*shlex.split(line.removesuffix(" …"))[1:], *words[1:], "-o", str(tmp_path / "study.toml")])
     assert (tmp_path / "study.toml").exists()
 

@@ -79,7 +79,7 @@ def _least(one: ProfileCurve, other: ProfileCurve) -> ProfileCurve:
         else np.asarray(curve.delta(points))
         for curve in (one, other)
     ]
-    return ProfileCurve(points, np.minimum(*both))
+    return ProfileCurve(points, np.minimum.accumulate(np.minimum(*both), axis=-1))
 
 
 def _row(curve: ProfileCurve, u: int, points: FloatArray) -> FloatArray:
