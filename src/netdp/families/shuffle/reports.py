@@ -199,7 +199,7 @@ class Reports:
             steps = round(2 / grid)
             self.furthest = steps // 2 + math.ceil(_FAR * steps / epsilon0)
         self.width: int = 8 * self.mechanism.width
-        self.size = self.width + SEAL
+        self.size: int = self.width + SEAL
         """Bytes of a sealed report."""
 
     def of(self, row: FloatArray, words: Words) -> bytes:
