@@ -37,7 +37,7 @@ import trials
 ROWS = matrix.protocols()
 LARGEST = 2**60
 """Doubles of 2⁻²⁵⁴ or more, read as whole numbers, are larger than this; tokens and states of these studies are smaller."""
-WHOLE, MODULO, SEALED, DRAWN, DOUBLES, ROSTER, NOTHING, AGREED = (
+WHOLE, MODULO, SEALED, DRAWN, DOUBLES, ROSTER, NOTHING, AGREED, ENVELOPES = (
     "whole",
     "modulo",
     "sealed",
@@ -46,6 +46,7 @@ WHOLE, MODULO, SEALED, DRAWN, DOUBLES, ROSTER, NOTHING, AGREED = (
     "roster",
     "nothing",
     "agreed",
+    "envelopes",
 )
 SENT = {
     "masked-sum": {ItemKind.CONTRIBUTION: MODULO},
@@ -67,8 +68,10 @@ SENT = {
     },
     "randomized-gossip": {ItemKind.OFFER: NOTHING, ItemKind.ACCEPT: WHOLE, ItemKind.STATE: WHOLE, ItemKind.THROUGH: NOTHING},
     "shuffle": {ItemKind.BUNDLE: SEALED, ItemKind.TOTAL: DOUBLES},
+    "shuffle, single directions through the server": {ItemKind.BUNDLE: ENVELOPES, ItemKind.TOTAL: DOUBLES},
     "masked-descent": {ItemKind.CONTRIBUTION: ROSTER, ItemKind.STEP: MODULO},
 }  # fmt: skip
+SENT |= {row: SENT[row.partition(",")[0]] for row in ROWS if row not in SENT and row.partition(",")[0] in SENT}
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +143,10 @@ def test_every_body_is_of_the_kind_it_should_be(runs, row):
             sizes = {ItemKind.KEYS: 32 + 4 * study.n, ItemKind.DEALING: dealing_size(study.n, protocol.threshold)}
             sizes |= {ItemKind.PREPARE: choice, ItemKind.COMMIT: choice, ItemKind.REVEAL: 32 + 32 * study.n}
             assert len(body) == (sizes | {ItemKind.ANSWER: 32})[kind]
-        elif what == SEALED:
+        elif what == ENVELOPES and item.key.index <= study.settings.rounds:  # of one size, whatever is in them
+            each = study.running.walk().envelope + (item.key.author == study.n)
+            assert len(body) == each * len(study.graph.neighbors(0))
+        elif what in (SEALED, ENVELOPES):
             assert take_cuts(body, study.n, study.settings.rounds) is not None
         else:
             assert what == DOUBLES, f"{row} sends a {kind.name} that nobody has listed"

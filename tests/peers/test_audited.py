@@ -206,6 +206,7 @@ def test_sound_gossip_passes_and_is_attained(folder, more):
     ("task", "protocol", "more"),
     [
         (CELLS, {"kind": "walk-sum", "sigma": 2.0, "grid": 2.0**-10, "steps": 12, "tokens": 2}, {}),
+        (CELLS, {"kind": "ring-sum", "sigma": 2.0, "grid": 2.0**-6, "rounds": 2, "law": "laplace"}, {}),
         (MONTHLY, {"kind": "walk-sum", "sigma": 2.0, "grid": 2.0**-10, "steps": 12, "tokens": 2}, {}),
         (LABELS, {"kind": "walk-histogram", "gamma": 0.5, "steps": 8}, {}),
         (LABELS, {"kind": "ring-histogram", "gamma": 0.5, "rounds": 2}, {}),
@@ -232,6 +233,8 @@ def test_other_kinds_conform(folder, task, protocol, more):
     assert not audit.findings
     assert "simulation" in audit.notes[0]
     assert "nothing was sent" not in words(audit, "rounds as stated")
+    if protocol["kind"] == "ring-sum":
+        assert "of the discrete Laplace law" in words(audit, "noise has the stated law")
     if protocol["kind"] == "walk-sum":
         assert "of the stated deviation" in words(audit, "noise as large as stated")
 
@@ -393,6 +396,15 @@ def test_closing_noise_left_out_on_the_ring(folder, monkeypatch):
     made(folder, CELLS, 4, RING, [cells(u) for u in range(4)], graph="ring:4")
     found = wrong(audited(folder, observers=["p2"], target="p3"))
     assert {"noise as large as stated", "these observers"} <= found
+
+
+def test_closing_noise_left_out_on_a_ring_with_laplace_noise(folder, monkeypatch):
+    monkeypatch.setattr(
+        ring_kind, "ring_contributions", lambda p, *rest: ring_contributions(p.replace(closing=False), *rest)
+    )
+    protocol = {"kind": "ring-sum", "sigma": 2.0, "grid": 2.0**-6, "rounds": 2, "law": "laplace"}
+    made(folder, CELLS, 4, protocol, [cells(u) for u in range(4)], graph="ring:4")
+    assert "noise has the stated law" in wrong(audited(folder))
 
 
 def test_noise_of_the_first_round_added_in_all(folder, monkeypatch):

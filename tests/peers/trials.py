@@ -110,7 +110,18 @@ def scene(row, number, tolerant):
     study.running.study = study
     study.__dict__["hash"] = hashlib.sha256(f"{row} {number} {tolerant}".encode()).digest()  # certificates are drawn
     rows = [
-        study.task.rows([{"x": str(37 * (u + number) % 121), "y": "no" if u % 2 else "yes"}]) for u in range(study.n)
+        study.task.rows(
+            [
+                {
+                    "x": str(37 * (u + number) % 121),
+                    "y": "no" if u % 2 else "yes",
+                    "z": str(1 + 53 * u % 97),
+                    "period": period,
+                }
+                for period in getattr(study.task, "periods", None) or ("",)
+            ]
+        )
+        for u in range(study.n)
     ]
     rows += [np.zeros((0, study.task.dimension))] * (len(people) - study.n)
     return study, people, rows

@@ -54,6 +54,15 @@ MORE = {
     "shuffled numbers": {"task": MEAN, "kind": "shuffle", "colluders": 1, "absent": 1, "attempts": 2},
     "single reports": {"task": BINS, "kind": "shuffle", "colluders": 0, "reporting": "single"},
     "through a server": {"task": BINS, "kind": "shuffle", "colluders": 0, "cover": 12, "rounds": 4},
+    "a Laplace ring": {"task": MEAN, "kind": "ring-sum", "law": "laplace"},
+    "a value per period": {
+        "task": MEAN.model_copy(update={"period": "m", "periods": ("1", "2")}),
+        "kind": "ring-sum",
+        "graph": "ring:5",
+    },
+    "accelerated gossip": {"task": MEAN, "kind": "gossip", "graph": "ring:5", "accelerated": True},
+    "links that change": {"task": MEAN, "kind": "gossip", "edge_probability": 0.6},
+    "directions": {"task": Task(kind="direction", columns=("x", "y")), "kind": "shuffle", "colluders": 0},
     "parties train": {"task": PARTIES, "kind": "masked-descent", "iterations": 5},
 }
 """Studies that say other things."""

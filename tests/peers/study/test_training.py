@@ -251,7 +251,8 @@ def test_other_kinds_of_study_do_not_train():
     ):
         Study(**fields)
     with pytest.raises(
-        Misfit, match=r"task\.kind: must be one of sum, mean, variance, histogram, table, train, scaling, got 'guess'"
+        Misfit,
+        match=r"task\.kind: must be one of sum, mean, variance, histogram, table, direction, train, scaling, got 'guess'",
     ):
         Study(**fields | {"task": {"kind": "guess"}})
 

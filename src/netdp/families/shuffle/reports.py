@@ -198,8 +198,8 @@ class Reports:
         if task.is_numeric and not self.is_direction:
             steps = round(2 / grid)
             self.furthest = steps // 2 + math.ceil(_FAR * steps / epsilon0)
-        self.width = 8 * self.mechanism.width
-        self.size = self.width + SEAL
+        self.width: int = 8 * self.mechanism.width
+        self.size: int = self.width + SEAL
         """Bytes of a sealed report."""
 
     def of(self, row: FloatArray, words: Words) -> bytes:

@@ -198,6 +198,10 @@ class RingRecording(LinearRecording):
     def is_attacked(self) -> bool:  # type: ignore[override]
         return cast(RingSum, self.study.protocol()).law == "gaussian"
 
+    @property
+    def why_not(self) -> str:
+        return super().why_not if self.is_attacked else super(LinearRecording, self).why_not
+
     def conversation(self, attempt: int, roster: tuple[int, ...], problems: list[str]) -> str:
         return _ring_conversations(self.recording, attempt, roster, problems)
 

@@ -87,7 +87,7 @@ _RULES: tuple[tuple[str, str, str], ...] = (
     (r"what a user adds does not depend on how often", CODE,
      "It is written down before the first visit; noise is a function of the row's key and of token and step."),
     # noise and secrecy
-    (r"discrete Gaussian|drawn from a perfect random source|drawn from a law that is as private", BELIEF,
+    (r"discrete Gaussian|discrete Laplace|drawn from a perfect random source|drawn from a law that is as private", BELIEF,
      "An exact sampler in whole numbers on words of ChaCha20 under a key of HMAC-SHA256; these are believed to look random "
      "to who "
      "lacks the "
@@ -108,6 +108,8 @@ _RULES: tuple[tuple[str, str, str], ...] = (
     # what is public
     (r"are public and chosen without regard", DRAFTER,
      "Stated in the study, which all sign; that they do not depend on data is the drafter's duty."),
+    (r"^all graphs are fixed beforehand and public$", CODE,
+     "They follow from the seed and the links in the study, which all sign: every peer draws them by the same hash."),
     (r"^graphs?, .*public$", CODE, "Stated in the study, which all sign; nothing is computed from them but checks."),
     (r"centres and scales of the columns are those of the study", CODE,
      "A party that took part in that study refuses a training that states less than its ledger holds; who took no part "
