@@ -4,7 +4,7 @@ One table, one promise about whole parties at δ = 1e-6, six ways to train a log
 DP, Muffliato-GD and -SGD (gossip descent), SGD on a walking token, and a masked descent. Every way without a trusted curator is
 planned as a study (`netdp study new`), run once as real processes (bytes and seconds are theirs), and K times in simulation, in
 which the same numbers are computed (tests hold the two against each other): accuracy on a fifth of the rows, mean ± deviation over
-seeds, each with a split and a dealing of its own. ε is the certified loss: of the pair that loses most, and the mean over all pairs.
+seeds, each with a split and a dealing of its own. ε is the certified loss: of the pair that loses most, the mean of all pairs.
 
 With NETDP_DATA: housing, whether a block lies west of longitude −119.57. Without it, or with --quick: rows that are drawn.
 """
