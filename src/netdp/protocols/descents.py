@@ -136,7 +136,8 @@ class WholeSteps:
         steps = np.asarray(theta, dtype=np.float64) / self.spacing
         if not (np.abs(steps) <= LARGEST / 4).all():
             raise InvalidValue(
-                f"the model starts from numbers beyond 2⁶⁰ steps of the grid {self.spacing:g}; give a coarser grid, or another start"
+                f"the model starts from numbers beyond 2⁶⁰ steps of the grid {self.spacing:g}; give a coarser grid, or "
+                "another start"
             )
         return nearest(steps)
 
