@@ -31,6 +31,7 @@ RECORDS = Training(features=[FEATURE], label="ill", classes=["no", "yes"], max_r
 PARTIES = Training(
     features=[{**FEATURE, "centre": 30, "scale": 5}], label="ill", classes=["no", "yes"], unit="party", held_out=0.1
 )
+WHOLE = PARTIES.model_copy(update={"held_out": 0.0})
 COLUMNS = ScalingTask(features=[FEATURE], max_records=50)
 STUDIES = {
     "masked-sum": {"task": MEAN, "colluders": 2, "attempts": 2, "absent": 1},
@@ -42,6 +43,8 @@ STUDIES = {
     "randomized-gossip": {"task": MEAN},
     "shuffle": {"task": BINS, "colluders": 0},
     "masked-descent": {"task": RECORDS, "iterations": 5, "sampling": 0.5},
+    "gossip-descent": {"task": WHOLE, "graph": "ring:5", "iterations": 5},
+    "walk-descent": {"task": WHOLE, "steps": 10},
     "scaling": {"task": COLUMNS, "kind": "masked-sum"},
 }
 """One study of every kind, and one that only scales columns."""

@@ -69,7 +69,7 @@ class WholeSteps:
             )
 
     @property
-    def unit(self) -> float:
+    def spacing(self) -> float:
         """h, the step of the grid; refuses where there is none."""
         if self.grid is None:
             raise InvalidValue(
@@ -80,7 +80,7 @@ class WholeSteps:
     @property
     def variance(self) -> int:
         """The parameter of the noise of a gradient: (νσ)² in squared steps, rounded up."""
-        return squared_steps((Fraction(self.step) * Fraction(self.sigma)) ** 2, self.unit)
+        return squared_steps((Fraction(self.step) * Fraction(self.sigma)) ** 2, self.spacing)
 
     @property
     def other_variance(self) -> float:
@@ -90,7 +90,7 @@ class WholeSteps:
     @property
     def length(self) -> float:
         """νL in steps: how long a clipped gradient is at most before it is rounded."""
-        return self.step * self.clip / self.unit * (1 + 4 * UNIT)
+        return self.step * self.clip / self.spacing * (1 + 4 * UNIT)
 
     @property
     def reach(self) -> float:
@@ -113,7 +113,7 @@ class WholeSteps:
         ([1, -2], [0, 0])
         """
         with np.errstate(over="ignore", invalid="ignore"):
-            scaled = np.asarray(gradient, dtype=np.float64) * (self.step / self.unit)
+            scaled = np.asarray(gradient, dtype=np.float64) * (self.step / self.spacing)
         if scaled.ndim != 1 or not 1 <= scaled.size <= self.dimension:
             raise InvalidValue(
                 f"a gradient has shape (d,) with d ≤ dimension={self.dimension}, got {scaled.shape}; state dimension="
@@ -129,14 +129,15 @@ class WholeSteps:
 
     def model(self, state: IntArray) -> FloatArray:
         """The model that whole numbers stand for."""
-        return state.astype(np.float64) * self.unit
+        return state.astype(np.float64) * self.spacing
 
     def start(self, theta: FloatArray) -> IntArray:
         """The public first model in whole steps."""
-        steps = np.asarray(theta, dtype=np.float64) / self.unit
+        steps = np.asarray(theta, dtype=np.float64) / self.spacing
         if not (np.abs(steps) <= LARGEST / 4).all():
             raise InvalidValue(
-                f"the model starts from numbers beyond 2⁶⁰ steps of the grid {self.unit:g}; give a coarser grid, or another start"
+                f"the model starts from numbers beyond 2⁶⁰ steps of the grid {self.spacing:g}; give a coarser grid, or "
+                "another start"
             )
         return nearest(steps)
 
@@ -196,7 +197,7 @@ def grid_assumptions(protocol: WholeSteps, apart: float) -> tuple[str, ...]:
     """What must hold of models, gradients and noise on a grid."""
     said = [
         f"a party's gradient has at most {protocol.dimension:,} coordinates and is clipped to an L2 norm of {protocol.clip:g}; "
-        f"times the step it is rounded to whole steps of h = {protocol.unit!r}, and no longer than {protocol.reach:.6g} "
+        f"times the step it is rounded to whole steps of h = {protocol.spacing!r}, and no longer than {protocol.reach:.6g} "
         "of them, in "
         "whole numbers",
         f"the noise of every gradient is a discrete Gaussian of parameter {protocol.variance} squared steps, drawn exactly, from a "

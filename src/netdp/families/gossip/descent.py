@@ -174,7 +174,7 @@ class GossipDescent(WholeSteps, Protocol):
     def fresh_variance(self) -> int:
         """On a grid: the parameter of the fresh noise before every send but the first of an iteration, in squared steps."""
         square = (Fraction(self.step) * Fraction(self.sigma)) ** 2
-        return squared_steps(Fraction(self.refresh) * square / self.gossip_rounds, self.unit)
+        return squared_steps(Fraction(self.refresh) * square / self.gossip_rounds, self.spacing)
 
     @property
     def other_variance(self) -> float:

@@ -407,7 +407,7 @@ class GossipDescentRunning(Kind):
     def furthest(self) -> float:
         """Gradients, roundings, noise and the start; torch models start anywhere, so much room is left for it."""
         protocol = self.protocol()
-        start = 0.0 if not self.task.is_code else 1e6 / protocol.unit
+        start = 0.0 if not self.task.is_code else 1e6 / protocol.spacing
         return protocol.largest(protocol.iterations, protocol.sends, start)
 
     def most_rounds(self) -> int:

@@ -393,8 +393,8 @@ class WalkDescent(WholeSteps, GradientSteps, _Walk):
     @property
     def in_real_numbers(self) -> WalkDescent:
         """The same on no grid, with noise no larger and gradients that may be as far apart as rounded ones."""
-        below = math.sqrt(self.variance) * (self.unit / self.step) * (1 - 4 * UNIT)
-        longest = self.reach * (self.unit / self.step) * (1 + 4 * UNIT)
+        below = math.sqrt(self.variance) * (self.spacing / self.step) * (1 - 4 * UNIT)
+        longest = self.reach * (self.spacing / self.step) * (1 + 4 * UNIT)
         return self.replace(grid=None, sigma=below, clip=longest)
 
     def describe(self) -> str:

@@ -77,6 +77,18 @@ _RULES: tuple[tuple[str, str, str], ...] = (
      "One transaction writes the contribution and its cost; the database refuses a second one; pads and noise are bound to "
      "study, "
      "attempt and roster, votes to one roster per attempt."),
+    (r"^a party's data are fixed beforehand; no step", CODE,
+     "A keyed hash of the rows is written with the ledger's entry and compared before the first step; a step is "
+     "written down before "
+     "it leaves, and its noise is a function of the numbers that it hides."),
+    (r"gradient in floating point is within", NOBODY,
+     "Doubles are some 10⁻¹⁴ off; nothing checks it. Without it local DP holds still, which is what is promised of gossip."),
+    (r"a gradient may depend on|starting models? do", CODE,
+     "A gradient is computed from own rows and from the model at hand; the first model is in the study."),
+    (r"does not increase distances", CODE,
+     "The step of a built-in model is compared with the longest that does not; of a model that is code nothing is assumed."),
+    (r"somebody's neighbour sees all|only local DP is claimed|whoever publishes its model counts", STATED,
+     "It says what is seen, and is in the numbers."),
     (r"(records|data) are fixed beforehand; .*gradient", CODE,
      "A keyed hash of the rows is written with the ledger's entry and compared before every first step; gradients are "
      "computed "
