@@ -79,6 +79,11 @@ def facts(study: Study, known: Losses | None = None) -> dict[str, Any]:
         "fair": study.running.is_fair,
         "relative_noise": noise,
         "counts": not study.task.is_numeric,
+        "each": "each count"
+        if not study.task.is_numeric
+        else "each of its numbers"
+        if study.task.kind == "direction"
+        else None,
         "width": _width(study),
         "error": study.task.error(noise, study.n),
         "error_times_records": study.task.error(noise, study.n, records=1),
@@ -187,7 +192,7 @@ def _asked(said: dict[str, Any]) -> list[str]:
     if said["training"] is not None:
         return _trained(said["training"])
     if said["error"] is not None:
-        what, units = ("each count", "") if said["counts"] else ("the answer", ", in the data's own units")
+        what, units = ("the answer", ", in the data's own units") if said["each"] is None else (said["each"], "")
         return [f"Noise moves {what} by {said['error']:.3g} (root mean square){units}.{_too_wide(said)}"]
     if said["error_times_records"] is not None:
         return [
