@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
+from netdp.errors import Unsupported
 from netdp.families.gossip.account.descent import ASSUMPTIONS
 from netdp.families.gossip.descent import GossipDescent
 from netdp.mechanisms.noisy_sums import Release, releases_curve
@@ -270,6 +271,11 @@ def _in_real_arithmetic(protocol: GossipDescent, observers: int | str | Iterable
     from netdp.families.gossip.account.descent import in_reals
 
     members = observer_set(protocol.network, observers)
+    if math.isinf(protocol.expansion):
+        raise Unsupported(
+            "nothing is known of how far a step of this model stretches the distance of two models, so there is no figure in real "
+            "numbers but local DP"
+        )
     return dataclasses.replace(
         in_reals(protocol.in_real_numbers, members),
         observers=Observers(members),
