@@ -234,6 +234,18 @@ def test_the_least_noise_that_keeps_the_promise():
     assert p.expansion == 1.0
 
 
+@pytest.mark.parametrize("kind", ["gossip", "walk"])
+def test_planned_steps_do_not_stretch(kind):
+    """However much could be learned: at a huge ε the longest step is taken, and the bounds that ask for it still hold."""
+    linear = TRAIN.model_copy(update={"named": "linear", "classes": None, "label_range": (0.0, 1.0)})
+    length = {"iterations": 2} if kind == "gossip" else {"steps": 6}
+    for task in (TRAIN, linear):
+        study = Study.plan(
+            "s", task, [f"p{u}" for u in range(6)], graph="complete:6", epsilon=900.0, delta=1e-6, kind=kind, **length
+        )
+        assert study.protocol().expansion == 1.0
+
+
 def test_records_and_held_out_rows_are_refused_by_name():
     record = TRAIN.model_copy(update={"unit": "record", "max_records": 9})
     with pytest.raises(Misfit, match="no proof covers single records"):
