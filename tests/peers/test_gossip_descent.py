@@ -234,6 +234,18 @@ def test_the_least_noise_that_keeps_the_promise():
     assert p.expansion == 1.0
 
 
+@pytest.mark.parametrize("kind", ["gossip", "walk"])
+def test_planned_steps_do_not_stretch(kind):
+    """However much could be learned: at a huge ε the longest step is taken, and the bounds that ask for it still hold."""
+    linear = TRAIN.model_copy(update={"named": "linear", "classes": None, "label_range": (0.0, 1.0)})
+    length = {"iterations": 2} if kind == "gossip" else {"steps": 6}
+    for task in (TRAIN, linear):
+        study = Study.plan(
+            "s", task, [f"p{u}" for u in range(6)], graph="complete:6", epsilon=900.0, delta=1e-6, kind=kind, **length
+        )
+        assert study.protocol().expansion == 1.0
+
+
 def test_records_and_held_out_rows_are_refused_by_name():
     record = TRAIN.model_copy(update={"unit": "record", "max_records": 9})
     with pytest.raises(Misfit, match="no proof covers single records"):
@@ -242,6 +254,33 @@ def test_records_and_held_out_rows_are_refused_by_name():
         planned(TRAIN.model_copy(update={"held_out": 0.1}), iterations=5)
     with pytest.raises((Misfit, InvalidValue), match="iterations"):
         planned(iterations=0)
+
+
+@pytest.mark.parametrize("kind", ["gossip", "walk"])
+def test_a_torch_model_has_what_needs_no_smoothness(kind, tmp_path, monkeypatch):
+    """Nothing is known of its steps: local DP of gossip, the secrecy of a walk, and gradients that are held in whole numbers."""
+    pytest.importorskip("torch")
+    (tmp_path / "wards_net.py").write_text(
+        "import torch\ndef make(features, classes):\n    torch.manual_seed(0)\n"
+        "    return torch.nn.Sequential(torch.nn.Linear(features, 3), torch.nn.Tanh(), torch.nn.Linear(3, classes))\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    task = Training.of_code(
+        "wards_net:make", features=FEATURES, label="y", classes=["no", "yes"], unit="party", min_records=1
+    )
+    length = {"iterations": 5} if kind == "gossip" else {"steps": 12}
+    study = Study.plan(
+        "t", task, [f"p{u}" for u in range(6)], graph="complete:6", epsilon=1.0, delta=1e-6, kind=kind, **length
+    )
+    p = study.protocol()
+    assert p.expansion > 1e6
+    assert 0.98 < study.check_promise() <= 1.0
+    rng = np.random.default_rng(1)
+    rows = np.column_stack([rng.uniform(-1, 1, (9, 3)), rng.integers(0, 2, 9)])
+    steps = OwnSteps(p, task, rows, bytes(32), b"s" * 32, 1, range(6))
+    found = steps.gradient(steps.start(), 0)
+    assert 0 < np.linalg.norm(found.astype(float)) <= p.reach
+    assert (steps.gradient(steps.start(), 0) == found).all()
 
 
 def test_it_says_who_learns_how_much_in_plain_words():

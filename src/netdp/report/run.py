@@ -218,7 +218,10 @@ def _in_real_numbers(result: UpResult) -> list[tuple[str, str, str]]:
     protocol = study.protocol()
     if not in_real_numbers.handles(protocol) or study.n > _MOST_OBSERVERS:
         return []
-    worst = max(in_real_numbers(protocol, [v]).worst_epsilon(study.privacy.delta) for v in range(study.n))
+    try:
+        worst = max(in_real_numbers(protocol, [v]).worst_epsilon(study.privacy.delta) for v in range(study.n))
+    except Unsupported:
+        return []
     return [("", readable(worst), "the same in real numbers, which no wire carries: not a guarantee")]
 
 

@@ -178,6 +178,8 @@ def test_no_fresh_noise_no_known_steps_no_amplification():
         local = float(own_releases(p, 5).epsilon(DELTA))
         np.testing.assert_allclose(loss.epsilon(DELTA)[1:], local)
         assert any("only local DP is claimed" in line for line in loss.assumptions)
+    with pytest.raises(Unsupported, match="no figure in real numbers"):
+        in_real_numbers(p, [0])
     p = descent(ring, 5, 2)
     beside = in_real_numbers(p, [0])
     assert not beside.is_certified

@@ -450,11 +450,13 @@ class GossipDescentRunning(Kind):
         draft = GossipDescent(wish.graph, iterations, rounds, sigma=sigma, step=1.0, clip=clip)
         step = given.get("step")
         if step is None:
-            step = step_for(draft, task.dimension)
+            step = min(
+                step_for(draft, task.dimension), 0.999 * longest_step(clip)
+            )  # rows are of norm 1 but for rounding
             if task.named == "multinomial":
                 step = min(step, longest_step(clip) / 2)
             elif task.named == "linear":
-                step = min(step, 2.0)
+                step = min(step, 1.99)
             elif task.is_code:
                 step = min(step, 0.5 / clip)
         made = draft.replace(step=step)

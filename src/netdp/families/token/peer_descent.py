@@ -252,11 +252,13 @@ class WalkDescentRunning(WalkRunning):
         draft = WalkDescent(max(n, 2), max(steps, n), sigma=sigma, step=1.0, clip=clip, tokens=tokens)
         step = given.get("step")
         if step is None:
-            step = step_for(draft, task.dimension)
+            step = min(
+                step_for(draft, task.dimension), 0.999 * longest_step(clip)
+            )  # rows are of norm 1 but for rounding
             if task.named == "multinomial":
                 step = min(step, longest_step(clip) / 2)
             elif task.named == "linear":
-                step = min(step, 2.0)
+                step = min(step, 1.99)
             elif task.is_code:
                 step = min(step, 0.5 / clip)
         closing = given.get("closing", 0.0 if complete else float(n))

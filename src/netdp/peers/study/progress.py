@@ -108,7 +108,8 @@ def training_words(status: Mapping[str, Any], so_far: SoFar | None = None, *, lo
     parts = [f"iteration {status['iteration']} of {status['of']}"]
     if status.get("rate"):
         parts.append(f"{status['rate']:.2g} a second")
-    if so_far is not None and (epsilon := so_far.epsilon(int(status["iteration"]))) is not None:
+    furthest = int(status.get("furthest", status["iteration"]))  # of gossip parties are not all at the same iteration
+    if so_far is not None and (epsilon := so_far.epsilon(furthest)) is not None:
         parts.append(f"epsilon at most {readable(epsilon)} so far")
     if status.get("bytes"):
         parts.append(f"{size(float(status['bytes']))} sent")
@@ -132,6 +133,7 @@ def together(statuses: Mapping[str, Mapping[str, Any]]) -> dict[str, Any] | None
     late = busy or [name for name, count in counts.items() if count >= len(under_way) - 1]
     return {
         "iteration": min(int(status["iteration"]) for status in under_way),
+        "furthest": max(int(status["iteration"]) for status in under_way),
         "of": max(int(status["of"]) for status in under_way),
         "rate": min((float(status["rate"]) for status in under_way if status.get("rate")), default=None),
         "bytes": sum(int(status.get("bytes") or 0) for status in under_way),
