@@ -16,7 +16,7 @@ from measure import few, size
 from netdp.peers.recovery.dealing import (
     AttemptSecrets,
     Dealing,
-    Kind,
+    Secret,
     advertised,
     check_together,
     context,
@@ -63,13 +63,13 @@ def measured(n, colluders, absent, columns):
 
     def answer(included, liar=None):
         inside = frozenset(included)
-        found = {Kind.PADS: {}, Kind.MASK: {}}
+        found = {Secret.PADS: {}, Secret.MASK: {}}
         for u in roster:
-            kind = Kind.MASK if u in inside else Kind.PADS
+            kind = Secret.MASK if u in inside else Secret.PADS
             shares = {v: opened[v][u].of(kind) ^ (v == liar) for v in roster[: t + (liar is not None)]}
             found[kind][u] = recovered(place, dealings[u], kind, shares)
         total = np.add.reduce([y[u] for u in included])
-        return unmask(total, included, roster, found[Kind.MASK], found[Kind.PADS], dealings, place, MODULUS)
+        return unmask(total, included, roster, found[Secret.MASK], found[Secret.PADS], dealings, place, MODULUS)
 
     sums = [
         clock("answer", lambda: answer(roster)),

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from netdp.peers.recovery.dealing import AttemptSecrets, Dealing, Kind, advertised, check_together, context, deal
+from netdp.peers.recovery.dealing import AttemptSecrets, Dealing, Secret, advertised, check_together, context, deal
 
 STUDY = b"a study's hash of thirty-two byt"
 
@@ -40,4 +40,4 @@ class Attempt:
         return {holder: self.share(dealer, holder).of(kind) for holder in holders}
 
     def secret(self, dealer, kind):
-        return self.secrets[dealer].s if kind is Kind.PADS else self.secrets[dealer].b
+        return self.secrets[dealer].s if kind is Secret.PADS else self.secrets[dealer].b

@@ -18,7 +18,7 @@ from netdp.peers.ledger import store as stores
 from netdp.peers.ledger.store import Store
 from netdp.peers.messages import ItemKind, Key, roster_of
 from netdp.peers.recovery.closing import KEY
-from netdp.peers.recovery.dealing import AttemptSecrets, Dealing, Kind, Share, check_keys, context, recovered
+from netdp.peers.recovery.dealing import AttemptSecrets, Dealing, Secret, Share, check_keys, context, recovered
 from netdp.peers.recovery.group import scalar_bytes
 from netdp.peers.recovery.masks import mask_key, masks, pad_key
 from netdp.peers.streams import Words, noise_words, pads_of
@@ -124,15 +124,15 @@ class Theft:
 
     def from_all_folders(self, u):
         """One party's own number and noise, from the shares in everybody's home and those revealed; if that is enough."""
-        (where, read), held = self.dealings(), {Kind.MASK: {}, Kind.PADS: {}}
+        (where, read), held = self.dealings(), {Secret.MASK: {}, Secret.PADS: {}}
         for v in range(self.n):
             revealed = self.said[Key(ItemKind.REVEAL, 1, v)]
-            held[Kind.MASK][v] = int.from_bytes(revealed[32 + KEY * u : 32 + KEY * (u + 1)], "little")
+            held[Secret.MASK][v] = int.from_bytes(revealed[32 + KEY * u : 32 + KEY * (u + 1)], "little")
             if (kept := self.kept(v, SHARES)) is not None:
-                held[Kind.PADS][v] = Share.from_bytes(kept[2 * KEY * u : 2 * KEY * (u + 1)]).s
-        if len(held[Kind.PADS]) < self.study.running.threshold:
+                held[Secret.PADS][v] = Share.from_bytes(kept[2 * KEY * u : 2 * KEY * (u + 1)]).s
+        if len(held[Secret.PADS]) < self.study.running.threshold:
             return None
-        s, b = (recovered(where, read[u], kind, held[kind]) for kind in (Kind.PADS, Kind.MASK))
+        s, b = (recovered(where, read[u], kind, held[kind]) for kind in (Secret.PADS, Secret.MASK))
         number = int(self.published(u)[0]) - int(Words(mask_key(b, where, u))(1)[0])
         for v in range(self.n):
             if v != u:

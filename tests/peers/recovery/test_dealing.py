@@ -22,9 +22,9 @@ from netdp.peers.recovery.dealing import (
     BadDealing,
     DealerCheated,
     Dealing,
-    Kind,
     OtherHolders,
     SameDealing,
+    Secret,
     Share,
     TooFewShares,
     advertised,
@@ -42,7 +42,7 @@ from netdp.peers.recovery.group import ORDER, base, combination, plus, random_sc
 from netdp.peers.streams import context as place_of
 
 FIVE = Attempt((0, 2, 3, 5, 9), 4)
-KINDS = pytest.mark.parametrize("kind", Kind)
+KINDS = pytest.mark.parametrize("kind", Secret)
 
 
 def eight(number):
@@ -60,7 +60,7 @@ def test_any_t_of_the_shares_give_the_secrets(n):
         attempt = Attempt(roster, t)
         attempt.check()
         dealer = rng.choice(roster)
-        for kind in Kind:
+        for kind in Secret:
             shares = attempt.shares(dealer, kind, roster)
             groups = itertools.combinations(roster, t) if n <= 6 else (rng.sample(roster, t) for _ in range(3))
             for group in groups:
@@ -154,7 +154,7 @@ def test_the_bytes_of_a_dealing_are_as_written_down():
 def test_every_part_of_the_place_changes_every_hash():
     """No two places have one hash, and what is sealed for one opens in no other."""
 
-    def place(study=STUDY, attempt=1, roster=(0, 1, 2), threshold=2, dealer=0, holder=1, kind=Kind.PADS):
+    def place(study=STUDY, attempt=1, roster=(0, 1, 2), threshold=2, dealer=0, holder=1, kind=Secret.PADS):
         where = context(study, attempt, roster, threshold)
         return module._hash(where, dealer, holder, kind, 5, 6), module._info(where, dealer, holder)
 
@@ -168,9 +168,9 @@ def test_every_part_of_the_place_changes_every_hash():
     ]
     places = [place(), *(place(**other) for other in others)]
     assert len({hashed for hashed, _ in places}) == len({info for _, info in places}) == 7
-    assert place(kind=Kind.MASK)[0] != place()[0]
+    assert place(kind=Secret.MASK)[0] != place()[0]
     where = context(STUDY, 1, (0, 1), 2)
-    assert module._hash(where, 0, 1, Kind.PADS, 5, 6) != module._hash(where, 0, 1, Kind.PADS, 6, 5)
+    assert module._hash(where, 0, 1, Secret.PADS, 5, 6) != module._hash(where, 0, 1, Secret.PADS, 6, 5)
     labels = [
         getattr(module, name) for name in ("_CONTEXT", "_KEYS", "_SHARE", "_CHALLENGE", "_SEALED", "_COEFFICIENT")
     ]
@@ -274,7 +274,7 @@ def test_places_that_are_none():
     with pytest.raises(InvalidValue, match="party 7 holds no share of party 0"):
         FIVE.dealings[0].open_share(FIVE.context, 7, FIVE.secrets[0].private_key)
     with pytest.raises(InvalidValue, match="party 7 holds no share"):
-        recovered(FIVE.context, FIVE.dealings[0], Kind.PADS, {7: 1})
+        recovered(FIVE.context, FIVE.dealings[0], Secret.PADS, {7: 1})
     with pytest.raises(InvalidValue, match="party 7 holds no share"):
         defence(FIVE.context, 0, 4, FIVE.keys, FIVE.secrets[0], 7)
     with pytest.raises(InvalidValue, match=r"from 0|≥ 0|below 2"):
@@ -349,8 +349,8 @@ def test_a_zero_key_or_an_identity_cannot_be_dealt(kind):
     identity = (1).to_bytes(32, "little")
     names = ("S", "B")
     for blind in (identity, base(5)):
-        blinds = tuple(blind if k == kind else old for k, old in zip(Kind, d.blinds, strict=True))
-        f = tuple((5, *old[1:]) if k == kind else old for k, old in zip(Kind, d.f, strict=True))
+        blinds = tuple(blind if k == kind else old for k, old in zip(Secret, d.blinds, strict=True))
+        f = tuple((5, *old[1:]) if k == kind else old for k, old in zip(Secret, d.f, strict=True))
         with pytest.raises(BadDealing):
             dataclasses.replace(d, blinds=blinds, f=f, **{names[kind - 1]: identity}).check(FIVE.context)
 
@@ -369,7 +369,7 @@ def test_a_defence_from_anybody(said):
 def test_a_revealed_share_is_one_or_it_is_not(kind):
     d, share = FIVE.dealings[0], FIVE.share(0, 2)
     assert is_share(FIVE.context, d, 2, kind, share.of(kind))
-    other = share.of(Kind.MASK if kind is Kind.PADS else Kind.PADS)
+    other = share.of(Secret.MASK if kind is Secret.PADS else Secret.PADS)
     for value in (other, share.of(kind) + 1, share.of(kind) + ORDER, -1, 0, ORDER, None, "7", 2.0, True,
                   FIVE.share(0, 3).of(kind), FIVE.share(2, 2).of(kind)):  # fmt: skip
         assert not is_share(FIVE.context, d, 2, kind, value)
@@ -418,7 +418,10 @@ class Cheat:
                 share = Share((share.s + 1) % ORDER, share.b)
                 rs = (rs - fitting * (self.z or 0)) % ORDER
             rb = polynomials.value(self.parts.rb, holder + 1, ORDER)
-            hashes += [self.place.hash(holder, Kind.PADS, share.s, rs), self.place.hash(holder, Kind.MASK, share.b, rb)]
+            hashes += [
+                self.place.hash(holder, Secret.PADS, share.s, rs),
+                self.place.hash(holder, Secret.MASK, share.b, rb),
+            ]
             sealed.append(module.streams.SUITE.encrypt(share.to_bytes(), module._key(key), self.place.info(holder)))
         z = self.place.challenge(points, hashes)
         f = [
@@ -440,9 +443,9 @@ def test_shares_that_fit_their_hashes_but_no_polynomial():
     with pytest.raises(BadDealing, match="that does not fit"):
         d.open_share(a.context, 2, a.secrets[2].private_key)
     wrong = (Cheat(a, 0).share(2).s + 1) % ORDER
-    assert not is_share(a.context, d, 2, Kind.PADS, wrong)
+    assert not is_share(a.context, d, 2, Secret.PADS, wrong)
     shares = {holder: d.open_share(a.context, holder, a.secrets[holder].private_key).s for holder in (0, 1, 3, 4)}
-    assert recovered(a.context, d, Kind.PADS, shares | {2: wrong}) == a.secrets[0].s
+    assert recovered(a.context, d, Secret.PADS, shares | {2: wrong}) == a.secrets[0].s
 
 
 def test_the_challenge_is_what_stops_them(monkeypatch):
@@ -452,9 +455,9 @@ def test_the_challenge_is_what_stops_them(monkeypatch):
     d = Cheat(a, 0, z=77).dealing(off=2, fitting=True)
     d.check(a.context)
     shares = {holder: d.open_share(a.context, holder, a.secrets[holder].private_key).s for holder in a.roster}
-    assert recovered(a.context, d, Kind.PADS, {u: shares[u] for u in (0, 1, 3, 4)}) == a.secrets[0].s
+    assert recovered(a.context, d, Secret.PADS, {u: shares[u] for u in (0, 1, 3, 4)}) == a.secrets[0].s
     with pytest.raises(DealerCheated) as proven:
-        recovered(a.context, d, Kind.PADS, {u: shares[u] for u in (0, 1, 2, 3)})
+        recovered(a.context, d, Secret.PADS, {u: shares[u] for u in (0, 1, 2, 3)})
     assert proven.value.dealer == 0
 
 
@@ -463,7 +466,7 @@ def forged(attempt, dealer, **rogue):
     d = dataclasses.replace(attempt.dealings[dealer], **rogue)
     z = d._challenge(attempt.context)
     f = tuple((random_scalar(), *old[1:]) for old in d.f)
-    blinds = tuple(plus(base(new[0]), times(ORDER - z, d.key(kind))) for kind, new in zip(Kind, f, strict=True))
+    blinds = tuple(plus(base(new[0]), times(ORDER - z, d.key(kind))) for kind, new in zip(Secret, f, strict=True))
     return dataclasses.replace(d, blinds=blinds, f=f)
 
 
@@ -496,8 +499,8 @@ def both_secrets_of_a_victim(a, victim, thief):
     a.dealings[thief] = a.read(thief, a.bodies[victim])
     a.dealings[thief].check(a.context)
     honest = [u for u in a.roster if u != thief]
-    s = recovered(a.context, a.dealings[thief], Kind.PADS, a.shares(thief, Kind.PADS, honest))
-    b = recovered(a.context, a.dealings[victim], Kind.MASK, a.shares(victim, Kind.MASK, honest))
+    s = recovered(a.context, a.dealings[thief], Secret.PADS, a.shares(thief, Secret.PADS, honest))
+    b = recovered(a.context, a.dealings[victim], Secret.MASK, a.shares(victim, Secret.MASK, honest))
     return s, b
 
 
@@ -592,7 +595,7 @@ def test_a_holder_whose_share_was_garbage_takes_it_from_the_defence():
         d.open_share(a.context, 2, a.secrets[2].private_key)
     share = defence(a.context, 0, 4, a.keys, a.secrets[0], 2)
     assert check_share(a.context, d, 2, share)
-    assert recovered(a.context, d, Kind.PADS, a.shares(0, Kind.PADS, (0, 1, 3)) | {2: share.s}) == a.secrets[0].s
+    assert recovered(a.context, d, Secret.PADS, a.shares(0, Secret.PADS, (0, 1, 3)) | {2: share.s}) == a.secrets[0].s
 
 
 def test_a_cheat_cannot_defend_a_share_that_fits_nothing():
@@ -630,7 +633,7 @@ def test_all_homes_copied_after_the_attempt_open_nothing():
     careless = Attempt((0, 1, 2, 3, 4), 4, secrets=before)
     found = opened(careless, home_after[:4])
     for u in range(5):
-        for kind in Kind:
+        for kind in Secret:
             shares = {holder: share.of(kind) for holder, share in found[u].items()}
             assert recovered(careless.context, careless.dealings[u], kind, shares) == careless.secret(u, kind)
 

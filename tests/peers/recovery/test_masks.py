@@ -15,7 +15,7 @@ from scipy import stats
 
 from netdp.errors import InvalidValue
 from netdp.peers.recovery import masks as module
-from netdp.peers.recovery.dealing import Kind, context, recovered
+from netdp.peers.recovery.dealing import Secret, context, recovered
 from netdp.peers.recovery.group import ORDER, base, scalar_bytes, times
 from netdp.peers.recovery.masks import mask_key, masks, pad_key, unmask
 from netdp.peers.streams import Words
@@ -42,9 +42,9 @@ def removed(a, total, included, modulus=Q, holders=None):
     away = [u for u in a.roster if u not in included]
     found = {
         kind: {u: recovered(a.context, a.dealings[u], kind, a.shares(u, kind, holders)) for u in group}
-        for kind, group in ((Kind.MASK, included), (Kind.PADS, away))
+        for kind, group in ((Secret.MASK, included), (Secret.PADS, away))
     }
-    return unmask(total, included, a.roster, found[Kind.MASK], found[Kind.PADS], a.dealings, a.context, modulus)
+    return unmask(total, included, a.roster, found[Secret.MASK], found[Secret.PADS], a.dealings, a.context, modulus)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8, 20])

@@ -64,7 +64,7 @@ from netdp.peers.recordings.noise import OpenedNoise, everybody
 from netdp.peers.recordings.recording import Recording, Said, View, rosters_of
 from netdp.peers.recordings.statistics import DOUBT, FEWEST, Squares, chance_of_small, uneven
 from netdp.peers.recovery.closing import opened_secrets, reveals_for, sealed_choice
-from netdp.peers.recovery.dealing import Kind, TooFewShares
+from netdp.peers.recovery.dealing import Secret, TooFewShares
 from netdp.peers.recovery.masks import unmask
 from netdp.peers.recovery.opening import Dealings
 from netdp.peers.streams import Words as Stream
@@ -241,7 +241,7 @@ class OneAttempt:
             found, bad = opened_secrets(dealings, choice, roster, reveals_for(choice, roster, attempt, held))
         except (TooFewShares, KeyError):
             return None
-        return None if bad else OneAttempt(choice.members, roster, found[Kind.MASK], found[Kind.PADS], dealings)
+        return None if bad else OneAttempt(choice.members, roster, found[Secret.MASK], found[Secret.PADS], dealings)
 
     def unmasked(self, total: Words, modulus: int) -> Words:
         """The sum of the members' numbers with their noise, from the sum of what they published."""

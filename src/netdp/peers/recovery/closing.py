@@ -35,7 +35,7 @@ from netdp.peers.recovery.dealing import (
     KEY,
     DealerCheated,
     Dealing,
-    Kind,
+    Secret,
     Share,
     TooFewShares,
     dealing_size,
@@ -406,7 +406,7 @@ class Closing(Spread):
             masked = np.zeros(numbers.columns, dtype=np.uint64)
             for body in bodies.values():
                 masked += numbers.read(body)
-            b, s = found[Kind.MASK], found[Kind.PADS]
+            b, s = found[Secret.MASK], found[Secret.PADS]
             return unmask(masked, choice.members, roster, b, s, dealings.by, dealings.context, numbers.modulus)
 
         return total
@@ -445,12 +445,12 @@ _LONG = 200_000
 
 def opened_secrets(
     dealings: Dealings, choice: Choice, roster: Roster, revealed: Mapping[int, Sequence[bytes]]
-) -> tuple[dict[Kind, dict[int, int]], set[int]]:
+) -> tuple[dict[Secret, dict[int, int]], set[int]]:
     """What the revealed shares open of each member: its own mask if it is in the sum, else its pads; and proven cheats.
 
     revealed   holder → its shares, in the order of the roster; several, of a holder who said several things
     """
-    found: dict[Kind, dict[int, int]] = {kind: {} for kind in Kind}
+    found: dict[Secret, dict[int, int]] = {kind: {} for kind in Secret}
     bad: set[int] = set()
     for place, u in enumerate(roster):
         kind = _kind(choice, u)
@@ -493,13 +493,13 @@ def sealed_choice(roster: Roster, attempt: int, threshold: int, fewest: int, hel
     return ballot.sealed
 
 
-def _kind(choice: Choice, u: int) -> Kind:
+def _kind(choice: Choice, u: int) -> Secret:
     """Of which secret of a member the shares are revealed: of its own mask if it is in the sum, else of its pads."""
-    return Kind.MASK if u in choice.digests else Kind.PADS
+    return Secret.MASK if u in choice.digests else Secret.PADS
 
 
 def _column(
-    revealed: Mapping[int, Sequence[bytes]], place: int, context: bytes, dealt: Dealing, kind: Kind
+    revealed: Mapping[int, Sequence[bytes]], place: int, context: bytes, dealt: Dealing, kind: Secret
 ) -> dict[int, int]:
     """What each holder revealed as its share of the member at a place of the roster; of several things what is right."""
     found: dict[int, int] = {}

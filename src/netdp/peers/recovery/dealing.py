@@ -78,7 +78,7 @@ _SEALED, _COEFFICIENT = b"netdp sealed share 1\0", b"netdp coefficient 1\0"
 _FIELD = 2**255 - 19
 
 
-class Kind(IntEnum):
+class Secret(IntEnum):
     """Which of the two secrets of a party."""
 
     PADS = 1
@@ -198,9 +198,9 @@ class Share(NamedTuple):
             raise InvalidValue(f"a share has {2 * KEY} bytes, got {len(said)}; who sent it did not follow the protocol")
         return Share(scalar_of("a share of s", said[:KEY]), scalar_of("a share of b", said[KEY:]))
 
-    def of(self, kind: Kind) -> int:
+    def of(self, kind: Secret) -> int:
         """One of the two."""
-        return self.s if kind is Kind.PADS else self.b
+        return self.s if kind is Secret.PADS else self.b
 
 
 def context(study: bytes, attempt: int, roster: Sequence[int], threshold: int) -> bytes:
@@ -267,8 +267,8 @@ def deal(context: bytes, dealer: int, threshold: int, holders: Mapping[int, byte
     hashes, sealed = [], []
     for holder, key in place.holders.items():
         share, at = parts.share(holder), holder + 1
-        hashes.append(place.hash(holder, Kind.PADS, share.s, polynomials.value(parts.rs, at, ORDER)))
-        hashes.append(place.hash(holder, Kind.MASK, share.b, polynomials.value(parts.rb, at, ORDER)))
+        hashes.append(place.hash(holder, Secret.PADS, share.s, polynomials.value(parts.rs, at, ORDER)))
+        hashes.append(place.hash(holder, Secret.MASK, share.b, polynomials.value(parts.rb, at, ORDER)))
         try:
             sealed.append(bytes(streams.SUITE.encrypt(share.to_bytes(), _key(key), place.info(holder))))
         except ValueError:
@@ -332,14 +332,14 @@ class Dealing:
             (tuple(f[:threshold]), tuple(f[threshold:])), keys,
         )  # fmt: skip
 
-    def key(self, kind: Kind) -> bytes:
+    def key(self, kind: Secret) -> bytes:
         """S or B."""
-        return self.S if kind is Kind.PADS else self.B
+        return self.S if kind is Secret.PADS else self.B
 
     def check(self, context: bytes) -> None:
         """What everybody can check: that the dealer knows what it dealt, and that f fits it; BadDealing if not."""
         z = self._challenge(context)
-        for kind, blind in zip(Kind, self.blinds, strict=True):
+        for kind, blind in zip(Secret, self.blinds, strict=True):
             try:
                 # f(0)G − zS is a point of the subgroup; what equals it, byte for byte, is one, too
                 expected = combination(self.f[kind - 1][0], ORDER - z, self.key(kind))
@@ -409,21 +409,21 @@ class SameDealing(InvalidValue):
 
 def check_share(context: bytes, dealing: Dealing, holder: int, share: Share) -> bool:
     """Whether both shares of a holder are those that the dealer committed itself to: for the holder, and for a defence."""
-    return all(is_share(context, dealing, holder, kind, share.of(kind)) for kind in Kind)
+    return all(is_share(context, dealing, holder, kind, share.of(kind)) for kind in Secret)
 
 
-def is_share(context: bytes, dealing: Dealing, holder: int, kind: Kind, value: int) -> bool:
+def is_share(context: bytes, dealing: Dealing, holder: int, kind: Secret, value: int) -> bool:
     """Whether a revealed value is the holder's share of one secret: it lies on the dealer's polynomial, and no other does."""
-    return _is_share(context, dealing, dealing._challenge(context), holder, Kind(kind), value)
+    return _is_share(context, dealing, dealing._challenge(context), holder, Secret(kind), value)
 
 
-def recovered(context: bytes, dealing: Dealing, kind: Kind, shares: Mapping[int, int]) -> int:
+def recovered(context: bytes, dealing: Dealing, kind: Secret, shares: Mapping[int, int]) -> int:
     """A dealer's secret from the shares that holders revealed; wrong ones among them do no harm if t are right.
 
     Raises TooFewShares, which names who revealed something else, or DealerCheated.
     """
     dealing._check_holders(shares)
-    t, key, kind = dealing.threshold, dealing.key(kind), Kind(kind)
+    t, key, kind = dealing.threshold, dealing.key(kind), Secret(kind)
     likely = sorted(holder for holder, value in shares.items() if _is_scalar(value))[:t]
     if len(likely) == t and _fits(secret := _constant(likely, shares), key):
         return secret  # most often nobody lies: then no share is looked at by itself
@@ -441,7 +441,7 @@ def recovered(context: bytes, dealing: Dealing, kind: Kind, shares: Mapping[int,
     return secret
 
 
-def _is_share(context: bytes, dealing: Dealing, z: int, holder: int, kind: Kind, value: int) -> bool:
+def _is_share(context: bytes, dealing: Dealing, z: int, holder: int, kind: Secret, value: int) -> bool:
     number = dealing._number(holder)
     if not _is_scalar(value):
         return False
@@ -488,7 +488,7 @@ class _Place(NamedTuple):
     def info(self, holder: int) -> bytes:
         return _info(self.context, self.dealer, holder)
 
-    def hash(self, holder: int, kind: Kind, share: int, blind: int) -> bytes:
+    def hash(self, holder: int, kind: Secret, share: int, blind: int) -> bytes:
         return _hash(self.context, self.dealer, holder, kind, share, blind)
 
     def challenge(self, points: Sequence[bytes], hashes: Sequence[bytes]) -> int:
@@ -554,7 +554,7 @@ def _cut(body: bytes, holders: int, threshold: int) -> list[bytes]:
     return parts
 
 
-def _hash(context: bytes, dealer: int, holder: int, kind: Kind, share: int, blind: int) -> bytes:
+def _hash(context: bytes, dealer: int, holder: int, kind: Secret, share: int, blind: int) -> bytes:
     where = _SHARE + context + _eight(dealer) + _eight(holder) + bytes([kind])
     return hashlib.sha256(where + scalar_bytes(share) + scalar_bytes(blind)).digest()
 
