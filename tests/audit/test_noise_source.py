@@ -21,6 +21,7 @@ from netdp.families.masked.peer import Learner, MaskedRunning
 from netdp.families.token.peer_tokens import load_of
 from netdp.peers import identity as identities
 from netdp.peers import streams
+from netdp.peers.descents import OwnSteps
 from netdp.peers.identity import Identity
 from netdp.peers.recovery import dealing
 from netdp.peers.recovery.dealing import AttemptSecrets
@@ -230,7 +231,11 @@ def drawn_by(row, number):
         learner = Learner(desk, running.protocol(), running.evaluation, 1, roster, held_out=study.task.held_out)
         state = begun(learner.model.start())
         parts += [learner.drawn(t, state).numbers for t in (1, 2)]
-    if row.startswith("walk"):
+    if row in ("gossip-descent", "walk-descent"):
+        protocol = study.protocol()
+        own = OwnSteps(protocol, study.task, desk.rows, desk.identity.noise_secret, study.hash, 1, roster)
+        parts += [own.noise(own.start(), protocol.variance, t).tobytes() for t in (1, 2)]
+    elif row.startswith("walk"):
         key, numbers = parts[1][:32], np.frombuffer(parts[1][32:], dtype="<i8").astype(np.int64)
         load = load_of(study.protocol())
         parts += [load.add(np.zeros(load.width, dtype=np.int64), numbers, key, 0, t).tobytes() for t in (0, 1)]
@@ -242,7 +247,7 @@ def test_peers_draw_without_anything_foreseeable_and_the_same_again(row):
     before = drawn_by(row, 1)
     with nothing_foreseeable():
         again, other = drawn_by(row, 1), drawn_by(row, 2)
-    if row == "shuffle":  # sealing is meant to differ every time: HPKE draws a key of its own
+    if row.startswith("shuffle"):  # sealing is meant to differ every time: HPKE draws a key of its own
         key, mark = slice(0, 32), slice(-32, None)
         assert (again[1][key], again[1][mark]) == (before[1][key], before[1][mark])
         assert again[1] != before[1]

@@ -70,6 +70,11 @@ SENT = {
     "shuffle": {ItemKind.BUNDLE: SEALED, ItemKind.TOTAL: DOUBLES},
     "shuffle, single directions through the server": {ItemKind.BUNDLE: ENVELOPES, ItemKind.TOTAL: DOUBLES},
     "masked-descent": {ItemKind.CONTRIBUTION: ROSTER, ItemKind.STEP: MODULO},
+    "gossip-descent": {ItemKind.STATE: WHOLE},
+    "walk-descent": {
+        ItemKind.CONTRIBUTION: DRAWN, ItemKind.TOKEN: WHOLE, ItemKind.TOTAL: WHOLE, ItemKind.OFFER: NOTHING,
+        ItemKind.ACCEPT: NOTHING,
+    },
 }  # fmt: skip
 SENT |= {row: SENT[row.partition(",")[0]] for row in ROWS if row not in SENT and row.partition(",")[0] in SENT}
 

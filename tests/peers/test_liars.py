@@ -194,7 +194,7 @@ def test_contrary_words_that_are_not_shown_are_noticed(monkeypatch):
 
 def test_dealings_that_are_not_checked_are_noticed(monkeypatch):
     """Without the check of shares a dealer of nonsense stays, and the sum cannot be opened, or comes out wrong."""
-    monkeypatch.setattr(opening.Opening, "_judge", lambda *arguments: None)
+    monkeypatch.setattr(opening.Opening, "accused", property(lambda self: set()))
     plot = Plot(COMPANY, 3, liars={LIAR: [Trick("share", ItemKind.DEALING, OTHERS, 0)]})
     with pytest.raises(AssertionError):
         plot.go()

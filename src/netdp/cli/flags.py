@@ -52,7 +52,7 @@ _KINDS: dict[str, Any] = {
     "aggregate": str, "unit": str, "sampling": float, "max_records": int, "records": int, "momentum": float, "average": str,
     "reach": float, "centre": float, "epsilon0": float, "delta0": float, "values": int, "variation": float, "reporting": str,
     "outages": float,
-    "crashes": float, "lost": float, "cover": int, "bundles": int, "laziness": float,
+    "crashes": float, "lost": float, "cover": int, "bundles": int, "batch": int, "laziness": float,
 }  # fmt: skip
 
 _CALLED = {"rounds": ("--rounds", "-T"), **{name: ("/".join(both),) for name, both in SWITCHES.items()}}
