@@ -84,7 +84,7 @@ def test_killed_at_every_write_of_an_attempt_that_survives(tmp_path):
     assert died[0] >= 5, died
     assert died[1] == 8, died
     assert sum(died) >= 18, died
-    said = {key.kind for key in one.said() if key.author == 0}  # a ballot that was over when it came back needs no word of it
+    said = {key.kind for key in one.said() if key.author == 0}  # a ballot that is over needs no word of it
     assert {ItemKind.KEYS, ItemKind.DEALING, ItemKind.REVEAL} <= said
 
 

@@ -23,7 +23,7 @@ STUDIES = [
     for kind in RUNNING
     for graph in (["complete:4"] if "histogram" in kind else ["ring:4", "complete:4"])
     for f in (1, 2)
-    if "train" not in RUNNING[kind].tasks  # models: test_descent_losses.py, test_gossip_descent.py, test_walk_descent.py
+    if "train" not in RUNNING[kind].tasks  # test_descent_losses.py, test_gossip_descent.py, test_walk_descent.py
 ]
 
 
