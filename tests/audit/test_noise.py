@@ -354,7 +354,7 @@ PROTOCOLS = [
     WalkHistogram(8, 64, domain=5, gamma=0.3, response="unary"),
     Shuffle(graphs.complete(8), 3, 1.0),
     GossipDescent(RING, 3, 2, sigma=1.0, step=0.5, clip=0.5, refresh=0.5, grid=2.0**-30, dimension=2),
-    WalkDescent(8, 16, sigma=1.0, step=0.5, clip=0.5, closing=1.0, grid=2.0**-30, dimension=2),
+    WalkDescent(RING, 16, sigma=1.0, step=0.5, clip=0.5, closing=1.0, grid=2.0**-30, dimension=2),
 ]
 
 

@@ -275,8 +275,7 @@ class Victim:
     def __init__(self, folder, row, *, bears=10**12, **options):
         self.one = matrix.settled(folder, row, **({"gather": 3000.0, "patience": 3000.0} | options))
         self.me = self.one.study.n - 1  # the smaller number dials
-        near = self.one.study.neighbours(self.me)
-        self.attackers = [v for v in near if v < self.me] or list(near)  # through a server: the curator
+        self.attackers = [v for v in self.one.study.neighbours(self.me) if v < self.me]
         self.home = self.one.home(self.me)
         (self.home / "bears").write_text(str(bears))
         self.context = multiprocessing.get_context("forkserver")

@@ -20,14 +20,17 @@ import matrix
 import mutants
 
 MESSAGES = 100_000
+ROWS = [
+    row for row in matrix.protocols() if "through the server" not in row
+]  # whose users call one server, and are called by nobody
 NEEDED = {Reason.FRAME, Reason.GREETING, Reason.KEY, Reason.BODY, Reason.SIGNATURE, Reason.SECOND}
 
 
-@pytest.mark.parametrize("row", matrix.protocols())
+@pytest.mark.parametrize("row", ROWS)
 def test_mutated_messages(tmp_path, row):
     """All neighbours of a live peer are hostile, and strangers knock: everything is counted, the peer lives."""
     with mutants.Victim(tmp_path, row) as victim:
-        found = asyncio.run(mutants.fuzz(victim, MESSAGES // len(matrix.protocols()) + 1, seed=1))
+        found = asyncio.run(mutants.fuzz(victim, MESSAGES // len(ROWS) + 1, seed=1))
     found.check()
     assert set(found.rejected) >= NEEDED, found.rejected
     assert found.strangers >= 30

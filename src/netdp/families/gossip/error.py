@@ -358,12 +358,15 @@ def _in_real_numbers(protocol: Gossip, values: npt.ArrayLike | None) -> Expected
 # Multiplications of the second-moment recursion: about a minute.
 MAX_PRODUCTS = 3e10
 
+_FEW = 1000
+"""Among fewer parties compiled kernels are not worth the 70 MB that they take of a peer."""
+
 
 @predictions.register
 def _varying_error(protocol: VaryingGossip, values: npt.ArrayLike | None = None) -> ExpectedError:
     def after(j: int, block: FloatArray) -> FloatArray:
         for W in protocol.matrices[j:]:
-            block = csr_times_block(W.indptr, W.indices, W.data, block)
+            block = W @ block if protocol.n < _FEW else csr_times_block(W.indptr, W.indices, W.data, block)
         return block
 
     real = _given(protocol, values, partial(after, 0))
