@@ -242,8 +242,12 @@ class WalkRunning(Kind):
             ]
         )
 
+    @property
+    def _is_looked_at_one_by_one(self) -> bool:
+        return not self._uniform and self.study.privacy.attempts == 1
+
     def worst_epsilon(self, colluders: int, delta: float) -> float:
-        if not self._uniform and self.study.privacy.attempts == 1:
+        if self._is_looked_at_one_by_one:
             return max(self._alone(members, delta) for members in self._telling(colluders))
         return float(self._all_attempts(colluders).epsilon(delta))
 
@@ -439,9 +443,16 @@ class WalkSumRunning(WalkRunning):
             grid = grid_for_walk(sigma, numbers, how.closing, study.task, terms.epsilon)
             return dict(how.model_dump(mode="json")) | {"sigma": sigma, "grid": grid}
 
+        worst: list[tuple[int, ...]] = []  # who learned too much the last time: looked at first
+
         def meets(sigma: float) -> bool:
-            found = self.with_settings(stated(sigma)).worst_epsilon(terms.colluders, terms.delta)
-            return found <= terms.epsilon * self._room
+            one: Any = self.with_settings(stated(sigma))
+            limit = terms.epsilon * self._room
+            if not self._is_looked_at_one_by_one:
+                return bool(one.worst_epsilon(terms.colluders, terms.delta) <= limit)
+            looked = [*filter(None, worst), *(members for members in one._telling(terms.colluders) if members not in worst)]
+            worst[:] = [next((members for members in looked if one._alone(members, terms.delta) > limit), ())]
+            return worst == [()]
 
         def roughly(sigma: float) -> bool:
             one: Any = self.with_settings(stated(sigma))
