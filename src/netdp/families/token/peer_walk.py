@@ -450,7 +450,8 @@ class WalkSumRunning(WalkRunning):
             limit = terms.epsilon * self._room
             if not self._is_looked_at_one_by_one:
                 return bool(one.worst_epsilon(terms.colluders, terms.delta) <= limit)
-            looked = [*filter(None, worst), *(members for members in one._telling(terms.colluders) if members not in worst)]
+            rest = (members for members in one._telling(terms.colluders) if members not in worst)
+            looked = [*filter(None, worst), *rest]
             worst[:] = [next((members for members in looked if one._alone(members, terms.delta) > limit), ())]
             return worst == [()]
 
