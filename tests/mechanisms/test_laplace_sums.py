@@ -239,3 +239,20 @@ def test_refusals():
         laplace_curve(LaplaceRelease(Fraction(1, 2), 3, 3, 4.0))
     with pytest.raises(InvalidValue, match="shares of a release"):
         laplace_curve(LaplaceRelease(Fraction(1, 2), 3, 0, 4))
+
+
+@pytest.mark.parametrize(("rate", "steps"), [(Fraction(1, 64), 4096), (Fraction(1, 8), 300)])
+def test_the_rounding_of_sums_of_logarithms_is_as_printed(monkeypatch, rate, steps):
+    """Formula pin: bounds on log f(steps)/f(0) are apart by (1024 + steps/1024 + 16) units of it on each side."""
+    monkeypatch.setattr(laplace_sums, "_STEP_ERROR", 0.0)
+    above, below = laplace_sums._tables.__wrapped__(rate, 4, 3, steps)
+    printed = 2 * (1024 + steps / 1024 + 16) * 2.0**-53 * abs(below[-1] - below[0])
+    assert printed <= above[-1] - below[-1] <= 1.1 * printed
+
+
+def test_the_largest_loss_is_rounded_up_as_printed():
+    law = laplace_sums._sum_law(Fraction(1, 8), 3, 2, 5)
+    unit = 2.0**-53
+    assert law.most == float(law.log_above[0] - law.log_below[5]) * (1 + 8 * unit) + 8 * unit
+    assert law.most > law.log_above[0] - law.log_below[5] > law.log_below[0] - law.log_above[5]
+    assert law.loss_of(5) == law.most

@@ -15,9 +15,10 @@ from netdp import GossipDescent, account, calibrate, expected_error, graphs
 from netdp.audit.audits import audit
 from netdp.errors import InvalidValue, Unsupported
 from netdp.families.gossip.account.descent import loss_energy
-from netdp.families.gossip.account.descent_grid import energy, transcript_distance
+from netdp.families.gossip.account.descent_grid import _sent, energy, transcript_distance
 from netdp.learn import Landscape
 from netdp.mechanisms.discrete_gaussian import rounded_delta
+from netdp.mechanisms.noisy_sums import Release, releases_curve
 from netdp.models import Logistic
 from netdp.models.parties import ModelParties
 from netdp.privacy.gaussian import gaussian_delta
@@ -315,3 +316,36 @@ def test_refusals_name_the_value_and_the_way_out():
     with pytest.raises(Unsupported, match="refresh=1"):
         expected_error(GossipDescent(ring, 2, 2, refresh=1.0, **plain), Landscape(2, 0.25, 1.0))
     assert GRADIENT_ERROR == 2.0**-32
+
+
+def test_what_fresh_noise_absorbs_is_its_printed_expression():
+    """Formula pin: √(Σ times·e²/(2πV)) + Σ times·N/(24V) + 10⁻³⁰⁰, where noise is so small that both terms count."""
+    kernels, numbers = [(3, 1.0, 5), (2, 0.5, 7)], 10
+    moved = math.sqrt((3 * 1.0 / 5 + 2 * 0.25 / 7) / (2 * math.pi))
+    drawn = 10 / 24 * (3 / 5 + 2 / 7)
+    assert absorbed(kernels, numbers) == pytest.approx(moved + drawn, rel=1e-11)
+    assert absorbed(kernels, numbers) >= moved + drawn
+    assert absorbed([(1, 0.0, 2**1020)], 1) >= 1e-300
+
+
+def test_paying_for_everything_costs_everything():
+    """A send whose whole difference costs at most 1.5 times what is shown is paid for as a whole, and nothing is left."""
+    near, hidden = np.array([True, True, False, False]), np.ones(4, dtype=bool)
+    carried = np.outer([2.0, 0.0, 1.0, 0.5], np.ones(4))
+    shown, everything = 4.0 / 0.5, (4.0 + 1.0 + 0.25) / 0.5
+    W, zero = np.full((4, 4), 0.25), np.zeros(4)
+    paid, left = _sent((zero, carried), 1, np.eye(4), near, W, 0.5, 1.0, hidden, eager=1.5)
+    assert (paid == everything).all()
+    assert not left.any()
+    paid, left = _sent((zero, carried), 1, np.eye(4), near, W, 0.5, 1.0, hidden, eager=0.0)
+    assert (paid == shown).all()
+    assert (left == (1.0 + 0.5) / 4).all()  # what was shown is not carried on
+
+
+def test_a_curator_is_moved_as_far_as_a_party():
+    p = descent(graphs.ring(5), T=4, sigma=1.0, clip=0.5).replace(grid=0.125)
+    release = Release(p.variance, 5, 2 * p.reach, p.dimension)
+    assert trusted_curator(p).worst_epsilon(DELTA) == releases_curve([release] * 4).epsilon(DELTA)
+    assert releases_curve([release]).epsilon(DELTA) > releases_curve([release._replace(distance=p.reach)]).epsilon(
+        DELTA
+    )

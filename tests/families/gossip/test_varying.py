@@ -3,6 +3,8 @@
 Proofs: docs/proofs/gossip.md#gossip-error, docs/proofs/gossip.md#dithered-changing.
 """
 
+import math
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,9 @@ from netdp import account, graphs, simulate
 from netdp.audit.linear import probed
 from netdp.errors import InvalidValue, Unsupported
 from netdp.families.gossip import error as utility_varying
+from netdp.families.gossip.account import grid
+from netdp.families.gossip.account.grid import factors_of_rounds
+from netdp.families.gossip.views import SequenceView, hidden_senders
 from netdp.protocols import ErdosRenyiGossip, Gossip, RandomizedGossip, VaryingGossip
 from netdp.protocols.accuracy import expected_error
 from netdp.protocols.simulation import execute
@@ -179,3 +184,17 @@ def test_the_error_with_fresh_noise_is_the_predicted_one(grid):
     found = [simulate(p, values, seed).estimates - values.mean() for seed in range(1500)]
     predicted = expected_error(p, values)
     assert 0.85 * (predicted.total - predicted.rounding) <= float(np.mean(np.square(found))) <= 1.1 * predicted.total
+
+
+def test_the_rounding_of_changing_factors_is_stated(monkeypatch):
+    """Formula pin: m is in proportion to M + n + T(d + 3), d the largest degree; the first two are those of one graph."""
+    p = VaryingGossip([graphs.path(3), graphs.star(3), graphs.path(3)], sigma=1.0, refresh=2.0)
+    seen = SequenceView(p, (0,))
+    messages = sum(len(hidden_senders(graph, seen.observers)) for graph in p.graphs)
+
+    def margin():
+        return math.sqrt(1 + factors_of_rounds(p, seen).slack) / 2 - 0.5  # slack = 4m(1 + m)
+
+    stated, plain = margin(), grid.absorbed
+    monkeypatch.setattr(grid, "absorbed", lambda *given, extra: plain(*given))
+    assert stated / margin() == pytest.approx((messages + 3 + 3 * (2 + 3)) / (messages + 3), rel=1e-2)
