@@ -252,6 +252,12 @@ MUTANTS = (
     Mutant("changing-rounding", "gossip", "extra=T * (degree + 3))", "extra=0)", "test_the_rounding_of_changing_factors_is_stated"),
     # ── the one attempt ──
     Mutant("threshold-safe", "peers", "return 2 * threshold > n + colluders", "return 2 * threshold >= n + colluders", "test_threshold"),
+    Mutant("ballot-certificate", "peers", "len(self._voters[key][choice] | self.liars) < self.threshold:", "len(self._voters[key][choice] | self.liars) < self.threshold - 1:", "test_ballot test_ballot_states"),
+    Mutant("ballot-quorum", "peers", "if not self.size < 2 * self.threshold <= 2 * self.size:", "if not self.size <= 2 * self.threshold <= 2 * self.size:", "test_ballot"),
+    Mutant("reveal-erases", "peers", "self.attempt, body, erased=(SECRETS, SHARES))", "self.attempt, body)", "test_secrets_go_in_the_transaction_that_makes_them_needless"),
+    Mutant("contribution-erases", "peers", "erased = (SECRETS,) if self.study.running.threshold is not None else ()", "erased = ()", "test_secrets_go_in_the_transaction_that_makes_them_needless"),
+    Mutant("contribution-voted", "peers", "if self._voted(self._store.votes(self.study.hash)[attempt][0]) != roster:", "if False:", "test_desk"),
+    Mutant("share-checked", "peers", "return all(is_share(context, dealing, holder, kind, share.of(kind)) for kind in Secret)", "return True", "test_dealing"),
     # ── budgets ──
     Mutant("filter-parts", "budgets", "rest = deltas * (1 - PURE) / 2", "rest = deltas * (1 - PURE)", "test_the_parts_of_delta_are_the_printed_ones"),
     Mutant("filter-slack-counts", "budgets", "((told + used) * (1 + 4 * UNIT) <= self.deltas)", "(told * (1 + 4 * UNIT) <= self.deltas)", "test_slack_is_counted_beside_the_losses"),

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from netdp.families.masked.protocol import from_bytes
-from netdp.peers.desk import SECRETS, SHARES
+from netdp.peers.desk import SECRETS, SHARES, Desk
 from netdp.peers.ledger import store as stores
 from netdp.peers.ledger.store import Store
 from netdp.peers.messages import ItemKind, Key, roster_of
@@ -196,3 +196,26 @@ def test_a_secret_that_is_there_is_found(monkeypatch):
     monkeypatch.setattr(stores, "_erase", lambda *arguments: None)
     with Theft(NEW) as theft:
         assert theft.trial.drawn[VICTIM, 1].noise in theft.trial.file(VICTIM).read_bytes()
+
+
+def test_secrets_go_in_the_transaction_that_makes_them_needless(monkeypatch):
+    """Own ones with the contribution, shares of others with the reveal: not later, when a crash or a thief may have come first."""
+    left, contribute, say = [], Desk.contribute, Desk.say
+
+    def contributed(desk, attempt, roster):
+        item = contribute(desk, attempt, roster)
+        left.append(("contribution", desk.secret(attempt, SECRETS)))
+        return item
+
+    def said(desk, kind, attempt, *given, **more):
+        item = say(desk, kind, attempt, *given, **more)
+        if kind == ItemKind.REVEAL:
+            left.extend(("reveal", desk.secret(attempt, place)) for place in (SECRETS, SHARES))
+        return item
+
+    monkeypatch.setattr(Desk, "contribute", contributed)
+    monkeypatch.setattr(Desk, "say", said)
+    with Theft(NEW) as theft:
+        assert {when for when, _ in left} == {"contribution", "reveal"}
+        assert len(left) >= 3 * theft.n
+        assert [when for when, secret in left if secret is not None] == []
