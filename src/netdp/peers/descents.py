@@ -10,20 +10,25 @@ written down before they leave, and a folder from a backup goes on on the machin
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from netdp.learn.fitting import edge, longest_step, step_for
+from netdp.learn.planning import LEAST_EDGE, Outlook
 from netdp.mechanisms.fine_gaussian import FineGaussian
 from netdp.models.base import NoFiniteGradient
 from netdp.models.linear import Linear, Logistic, Multinomial
 from netdp.models.parties import ModelParties, drawn_rows
 from netdp.numerics.arrays import FloatArray, IntArray
+from netdp.peers.kinds import Kind, Wish
+from netdp.peers.records import Misfit
 from netdp.peers.streams import context, noise_words, rows_digest
 
 if TYPE_CHECKING:
+    from netdp.peers.desk import Desk
     from netdp.peers.study.training import Training
     from netdp.protocols.descents import WholeSteps
 
@@ -112,3 +117,65 @@ class OwnSteps:
         """The mean loss on the own rows, for their owner's eyes only."""
         found = self._parties.risk(self.protocol.model(state))
         return float(found) if np.isfinite(found) else None
+
+
+class DescentKind(Kind):
+    """What studies have in common that train in whole numbers: whole parties, each with noise of its own."""
+
+    tasks = ("train",)
+
+    @property
+    def task(self) -> Training:
+        """What is trained; `check` refuses anything else."""
+        return cast("Training", self.study.task)
+
+    def check(self) -> None:
+        self.check_task(self.study.task)
+        if self.task.unit != "party":
+            raise Misfit(
+                ("task", "unit"),
+                f'{self.kind} protects whole parties: no proof covers single records there; use masked-descent, or "party"',
+            )
+        if self.task.held_out:
+            raise Misfit(
+                ("task", "held_out"),
+                f"{self.kind} counts no held-out rows, which takes a sum over all; give 0, or use masked-descent",
+            )
+        super().check()
+
+    def noise(self, parties: int) -> float:
+        return float(self.settings.sigma)
+
+    def answer(self, total: Sequence[float] | FloatArray, parties: int) -> dict[str, Any]:
+        return self.task.answer(total, parties)
+
+    def own_steps(self, protocol: Any, desk: Desk, attempt: int, roster: Sequence[int]) -> Callable[[], OwnSteps]:
+        """What makes this party's part of an attempt, when it is needed."""
+        return lambda: OwnSteps(
+            protocol, self.task, desk.rows, desk.identity.noise_secret, self.study.hash, attempt, roster, batch=protocol.batch
+        )  # fmt: skip
+
+    def outlook(self) -> Outlook:
+        protocol: Any = self.protocol()
+        found = edge(protocol, self.task.dimension)
+        warned = () if found >= LEAST_EDGE else (
+            f"noise will win: {protocol.n} parties and {self.task.dimension:,} numbers in the model: steps can lead {found:.2g} "
+            f"times as far as noise does, and below {LEAST_EDGE:g} little was learned on the tables tried. More parties, a larger "
+            "epsilon or a smaller model help, and so do masked sums (masked-descent), in which nobody sees a single party's "
+            "noisy gradient",
+        )  # fmt: skip
+        return Outlook(found, found, warned)
+
+    @staticmethod
+    def step_of(draft: Any, wish: Wish) -> float:
+        """The step that was asked for, or the longest that helps and does not stretch."""
+        task: Any = wish.task
+        if (given := wish.options.get("step")) is not None:
+            return float(given)
+        longest = longest_step(draft.clip)
+        step = min(step_for(draft, task.dimension), 0.999 * longest)  # rows are of norm 1 but for rounding
+        if task.named == "multinomial":
+            return min(step, longest / 2)
+        if task.named == "linear":
+            return min(step, 1.99)
+        return min(step, 0.5 / draft.clip) if task.is_code else step

@@ -10,10 +10,10 @@ Muffliato-GD and -SGD (`netdp.GossipDescent` on a grid). What is claimed: docs/p
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import model_validator
@@ -23,12 +23,10 @@ from netdp.families.gossip.account.descent_grid import transcript_distance
 from netdp.families.gossip.descent import GossipDescent
 from netdp.families.gossip.protocol import gossip_step, gossip_weights, summed
 from netdp.graphs.spectrum import spectral_gap
-from netdp.learn.fitting import edge, longest_step, step_for
-from netdp.learn.planning import LEAST_EDGE, Outlook
 from netdp.numerics.arrays import FloatArray, IntArray, rounded_up
-from netdp.peers.descents import OwnSteps, known_expansion
+from netdp.peers.descents import DescentKind, OwnSteps, known_expansion
 from netdp.peers.events import Sentence, Statement
-from netdp.peers.kinds import Kind, Roster, Wish
+from netdp.peers.kinds import Roster, Wish
 from netdp.peers.ledger.losses import accounted
 from netdp.peers.messages import Item, ItemKind, Key, roster_digest
 from netdp.peers.noise import DIGITS, least_noise
@@ -44,7 +42,6 @@ from netdp.protocols.table import in_real_numbers
 
 if TYPE_CHECKING:
     from netdp.peers.desk import Desk
-    from netdp.peers.study.training import Training
 
 MODEL, SENT = b"gossip model", b"gossip sent"
 """The registers of the state before a send (with the sum of later models), and of what was sent."""
@@ -266,7 +263,7 @@ class GossipDescentSettings(Strict):
         return self
 
 
-class GossipDescentRunning(Kind):
+class GossipDescentRunning(DescentKind):
     """Parties that train, each a model of its own, and average it with their neighbours after every gradient."""
 
     kind = "gossip-descent"
@@ -292,28 +289,11 @@ class GossipDescentRunning(Kind):
         "Each of the {n} parties ends with a model of its own, all nearly alike. One that passes it on counts as colluding with "
         "whoever gets it."
     )
-    tasks = ("train",)
     has_own_answers = True
-
-    @property
-    def task(self) -> Training:
-        """What is trained; `check` refuses anything else."""
-        return cast("Training", self.study.task)
 
     # ── the study ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def check(self) -> None:
-        self.check_task(self.study.task)
-        if self.task.unit != "party":
-            raise Misfit(
-                ("task", "unit"),
-                f'{self.kind} protects whole parties: no proof covers single records there; use masked-descent, or "party"',
-            )
-        if self.task.held_out:
-            raise Misfit(
-                ("task", "held_out"),
-                f"{self.kind} counts no held-out rows, which takes a sum over all; give 0, or use masked-descent",
-            )
         super().check()
         try:
             self.protocol()
@@ -372,12 +352,6 @@ class GossipDescentRunning(Kind):
         told = [f"{hops} links away {readable(each[hops])}" for hops in sorted(each) if hops > 1]
         return (f"A single party that is no neighbour learns less, at most: {', '.join(told)}.",) if told else ()
 
-    def noise(self, parties: int) -> float:
-        return float(self.settings.sigma)
-
-    def answer(self, total: Sequence[float] | FloatArray, parties: int) -> dict[str, Any]:
-        return self.task.answer(total, parties)
-
     # ── one party ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def draw(self, desk: Desk, attempt: int, roster: Roster) -> tuple[bytes, bytes]:
@@ -386,20 +360,9 @@ class GossipDescentRunning(Kind):
     def spread(self, desk: Desk, attempt: int, roster: Roster) -> Spread:
         study, protocol = self.study, self.protocol()
 
-        def steps() -> OwnSteps:
-            return OwnSteps(
-                protocol,
-                self.task,
-                desk.rows,
-                desk.identity.noise_secret,
-                study.hash,
-                attempt,
-                roster,
-                batch=protocol.batch,
-            )
-
         return GossipDescending(
-            protocol, self.settings.average, attempt, roster, desk, steps, patience=study.timing.patience,
+            protocol, self.settings.average, attempt, roster, desk, self.own_steps(protocol, desk, attempt, roster),
+            patience=study.timing.patience,
             name=lambda u: study.names[u],
         )  # fmt: skip
 
@@ -420,17 +383,6 @@ class GossipDescentRunning(Kind):
 
         return expected_cost(self.protocol(), latency)
 
-    def outlook(self) -> Outlook:
-        protocol = self.protocol()
-        found = edge(protocol, self.task.dimension)
-        warned = () if found >= LEAST_EDGE else (
-            f"noise will win: {protocol.n} parties and {self.task.dimension:,} numbers in the model: steps can lead {found:.2g} "
-            f"times as far as noise does, and below {LEAST_EDGE:g} little was learned on the tables tried. More "
-            "parties, a larger epsilon "
-            "or a smaller model help, and so do masked sums (masked-descent), in which nobody sees a single party's noisy gradient",
-        )  # fmt: skip
-        return Outlook(found, found, warned)
-
     # ── planning ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     @classmethod
@@ -448,17 +400,7 @@ class GossipDescentRunning(Kind):
         rounds = given.get("gossip_rounds", min(usual, 50))
         sigma = rounded_up(noise_for(2.0 * clip * math.sqrt(iterations), wish.epsilon, wish.delta), DIGITS)
         draft = GossipDescent(wish.graph, iterations, rounds, sigma=sigma, step=1.0, clip=clip)
-        step = given.get("step")
-        if step is None:
-            step = min(
-                step_for(draft, task.dimension), 0.999 * longest_step(clip)
-            )  # rows are of norm 1 but for rounding
-            if task.named == "multinomial":
-                step = min(step, longest_step(clip) / 2)
-            elif task.named == "linear":
-                step = min(step, 1.99)
-            elif task.is_code:
-                step = min(step, 0.5 / clip)
+        step = cls.step_of(draft, wish)
         made = draft.replace(step=step)
         return {
             "kind": cls.kind, "iterations": iterations, "gossip_rounds": rounds, "batch": given.get("batch", 0), "clip": clip,

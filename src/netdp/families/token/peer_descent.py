@@ -9,9 +9,9 @@ docs/proofs/token.md#walk-descent-on-a-grid.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -20,10 +20,8 @@ from netdp.families.token.peer_tokens import KEY, Load, Route, TokenWalk
 from netdp.families.token.peer_walk import WalkRunning, WalkSettings, _plain
 from netdp.families.token.steps import visited
 from netdp.families.token.walk import WalkDescent
-from netdp.learn.fitting import edge, longest_step, step_for
-from netdp.learn.planning import LEAST_EDGE, Outlook
 from netdp.numerics.arrays import FloatArray, IntArray, rounded_up
-from netdp.peers.descents import OwnSteps, known_expansion
+from netdp.peers.descents import DescentKind, OwnSteps, known_expansion
 from netdp.peers.kinds import Roster, Wish
 from netdp.peers.ledger.losses import accounted
 from netdp.peers.messages import roster_digest
@@ -39,7 +37,6 @@ from netdp.protocols.training import TrainingCost
 
 if TYPE_CHECKING:
     from netdp.peers.desk import Desk
-    from netdp.peers.study.training import Training
 
 
 class ModelLoad(Load):
@@ -97,12 +94,11 @@ _VISITS, _CLIP = 20, 0.1
 """Visits to each party, and where gradients are clipped, unless somebody says otherwise."""
 
 
-class WalkDescentRunning(WalkRunning):
+class WalkDescentRunning(DescentKind, WalkRunning):
     """Tokens that walk at random; whoever holds one moves the model on it by a noisy gradient of its own rows."""
 
     kind = "walk-descent"
     Settings = WalkDescentSettings
-    tasks = ("train",)
     tolerates = False
     options = ("steps", "tokens", "batch", "clip", "step", "closing")
     comments: ClassVar = dict(WalkRunning.comments) | {
@@ -119,25 +115,6 @@ class WalkDescentRunning(WalkRunning):
         "comes and to whom it goes. After its last step a token is published, and everybody keeps the mean of all."
     )
     told = "Everybody learns the model, and those that passed through its own hands: all {n} parties, and whoever they tell."
-
-    @property
-    def task(self) -> Training:
-        """What is trained; `check` refuses anything else."""
-        return cast("Training", self.study.task)
-
-    def check(self) -> None:
-        self.check_task(self.study.task)
-        if self.task.unit != "party":
-            raise Misfit(
-                ("task", "unit"),
-                f'{self.kind} protects whole parties: no proof covers single records there; use masked-descent, or "party"',
-            )
-        if self.task.held_out:
-            raise Misfit(
-                ("task", "held_out"),
-                f"{self.kind} counts no held-out rows, which takes a sum over all; give 0, or use masked-descent",
-            )
-        super().check()
 
     def _among(self, parties: int) -> WalkDescent:
         how, task = self.settings, self.task
@@ -159,12 +136,6 @@ class WalkDescentRunning(WalkRunning):
             return _plain(local(protocol).curve)
         return _plain(accounted(protocol, tuple(range(min(colluders, parties - 1)))).curve)
 
-    def noise(self, parties: int) -> float:
-        return float(self.settings.sigma)
-
-    def answer(self, total: Sequence[float] | FloatArray, parties: int) -> dict[str, Any]:
-        return self.task.answer(total, parties)
-
     # ── one party ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def draw(self, desk: Desk, attempt: int, roster: Roster) -> tuple[bytes, bytes]:
@@ -176,25 +147,13 @@ class WalkDescentRunning(WalkRunning):
     def spread(self, desk: Desk, attempt: int, roster: Roster) -> Spread:
         study, protocol = self.study, self._among(len(roster))
 
-        def steps() -> OwnSteps:
-            return OwnSteps(
-                protocol,
-                self.task,
-                desk.rows,
-                desk.identity.noise_secret,
-                study.hash,
-                attempt,
-                roster,
-                batch=protocol.batch,
-            )
-
         def row() -> tuple[bytes, IntArray]:
             written = desk.written(attempt)
             return written[:KEY], np.frombuffer(written[KEY:], dtype="<i8").astype(np.int64)
 
         walk = "metropolis" if self._uniform else self.settings.walk
         return TokenWalk(
-            ModelLoad(protocol, steps, protocol.start(self._first)),
+            ModelLoad(protocol, self.own_steps(protocol, desk, attempt, roster), protocol.start(self._first)),
             Route(roster, None if self._uniform else study.graph, walk),
             attempt, desk.me, row, desk, wait=study.timing.patience / 4,
             most=self._most_visits(protocol, roster, desk.me, 0), lasts=self._lasts, name=lambda u: study.names[u],
@@ -224,18 +183,6 @@ class WalkDescentRunning(WalkRunning):
             memory_bytes=body * (2 * each + how.tokens), seconds=how.steps * (2 * latency + body / 12.5e6),
         )  # fmt: skip
 
-    def outlook(self) -> Outlook:
-        protocol = self.protocol()
-        found = edge(protocol, self.task.dimension)
-        warned = () if found >= LEAST_EDGE else (
-            f"noise will win: {protocol.n} parties and {self.task.dimension:,} numbers in the model: steps can lead "
-            f"{found:.2g} times as "
-            f"far as noise does, and below {LEAST_EDGE:g} little was learned on the tables tried. More parties, a "
-            "larger epsilon or a "
-            "smaller model help, and so do masked sums (masked-descent)",
-        )  # fmt: skip
-        return Outlook(found, found, warned)
-
     # ── planning ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     @classmethod
@@ -250,17 +197,7 @@ class WalkDescentRunning(WalkRunning):
         clip = given.get("clip", 1.0 if task.is_code else _CLIP)
         sigma = rounded_up(noise_for(2.0 * clip * math.sqrt(2 * steps * tokens / n), wish.epsilon, wish.delta), DIGITS)
         draft = WalkDescent(max(n, 2), max(steps, n), sigma=sigma, step=1.0, clip=clip, tokens=tokens)
-        step = given.get("step")
-        if step is None:
-            step = min(
-                step_for(draft, task.dimension), 0.999 * longest_step(clip)
-            )  # rows are of norm 1 but for rounding
-            if task.named == "multinomial":
-                step = min(step, longest_step(clip) / 2)
-            elif task.named == "linear":
-                step = min(step, 1.99)
-            elif task.is_code:
-                step = min(step, 0.5 / clip)
+        step = cls.step_of(draft, wish)
         closing = given.get("closing", 0.0 if complete else float(n))
         return {
             "kind": cls.kind, "steps": steps, "tokens": tokens, "walk": "uniform" if complete else "metropolis",
